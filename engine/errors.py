@@ -1,0 +1,130 @@
+"""Everything that can go wrong in the engine, as one tree.
+
+EngineError
+├── RequestRefused          the request was turned away at the door, nothing was started
+│   ├── EmptyPrompt         there is no token to compute
+│   ├── UnknownToken        a token id lies outside the vocabulary
+│   ├── ContextTooLong      the prompt leaves no room for one more token
+│   ├── QueueFull           too many requests wait already
+│   └── Draining            the engine finishes what it has and admits no more
+├── RequestFailed           the request had started and could not be finished
+│   ├── StepFailed          the model step failed on this request, alone, more than once
+│   ├── SlowReader          the client did not read for too long
+│   └── EngineStopped       the engine ended under the request
+├── PromptError             text could not be turned into tokens
+│   ├── ChatTemplateFailed  the model's chat template refused the messages
+│   └── NoChatTemplate      the model has no chat template
+└── ModelError              the model can't be served
+    ├── ModelNotFound       no such folder, file or hub id
+    ├── ModelUnsupported    a structure that this engine does not run, named
+    └── CacheTooSmall       the configured memory holds no useful cache
+"""
+
+
+class EngineError(Exception):
+    """The root of the tree."""
+
+
+class RequestRefused(EngineError):
+    """The request was turned away at the door."""
+
+
+class EmptyPrompt(RequestRefused):
+    """There is no token to compute."""
+
+    def __init__(self) -> None:
+        super().__init__("the prompt holds no tokens")
+
+
+class UnknownToken(RequestRefused):
+    """A token id lies outside the vocabulary."""
+
+    def __init__(self, *, field: str, token: int, vocabulary_size: int) -> None:
+        super().__init__(f"{field} holds token id {token}, the vocabulary has ids 0 to {vocabulary_size - 1}")
+        self.field, self.token, self.vocabulary_size = field, token, vocabulary_size
+
+
+class ContextTooLong(RequestRefused):
+    """The prompt leaves no room for one more token."""
+
+    def __init__(self, *, prompt_tokens: int, limit: int) -> None:
+        super().__init__(f"the prompt has {prompt_tokens} tokens and the context holds {limit}, outputs included")
+        self.prompt_tokens, self.limit = prompt_tokens, limit
+
+
+class QueueFull(RequestRefused):
+    """Too many requests wait already."""
+
+    def __init__(self, *, waiting: int, limit: int, retry_after_seconds: int) -> None:
+        super().__init__(f"{waiting} requests wait already, the queue holds {limit}")
+        self.waiting, self.limit, self.retry_after_seconds = waiting, limit, retry_after_seconds
+
+
+class Draining(RequestRefused):
+    """The engine finishes what it has and admits no more."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is shutting down and takes no new requests")
+
+
+class RequestFailed(EngineError):
+    """The request had started and could not be finished."""
+
+
+class StepFailed(RequestFailed):
+    """The model step failed on this request, alone, more than once."""
+
+    def __init__(self, *, request_id: str, cause: str) -> None:
+        super().__init__(f"the model step failed on request {request_id}: {cause}")
+        self.request_id, self.cause = request_id, cause
+
+
+class SlowReader(RequestFailed):
+    """The client did not read for too long."""
+
+    def __init__(self, *, limit_seconds: float) -> None:
+        super().__init__(f"the stream was not read for {limit_seconds:g} seconds")
+        self.limit_seconds = limit_seconds
+
+
+class EngineStopped(RequestFailed):
+    """The engine ended under the request."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine stopped before the request was finished")
+
+
+class PromptError(EngineError):
+    """Text could not be turned into tokens."""
+
+
+class ChatTemplateFailed(PromptError):
+    """The model's chat template refused the messages."""
+
+
+class NoChatTemplate(PromptError):
+    """The model has no chat template."""
+
+    def __init__(self) -> None:
+        super().__init__("the model has no chat template, use /v1/completions")
+
+
+class ModelError(EngineError):
+    """The model can't be served."""
+
+
+class ModelNotFound(ModelError):
+    """No such folder, file or hub id."""
+
+
+class ModelUnsupported(ModelError):
+    """A structure that this engine does not run, named in the message."""
+
+
+class CacheTooSmall(ModelError):
+    """The configured memory holds no useful cache."""
+
+    def __init__(self, *, cache_bytes: int, block_bytes: int, min_blocks: int) -> None:
+        super().__init__(
+            f"the cache has {cache_bytes} bytes, which is fewer than {min_blocks} blocks of {block_bytes} bytes"
+        )

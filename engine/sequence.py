@@ -1,0 +1,129 @@
+"""Sequence: one continuation being run for a request, the only mutable record of it."""
+
+from enum import Enum
+
+from engine.ledger import Ledger, Positions
+from engine.request import Request, TokenLogprob, Usage
+
+
+class State(Enum):
+    """Where a sequence stands between two steps."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+
+
+class Sequence:
+    """The tokens, block table, ledger and state of one continuation.
+
+    Written by: `tokens`, `logprobs`, `prompt_logprobs`, `failures` commit; `blocks`, `keys`,
+    `num_indexed` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
+    `aborted`, `stalled` the stream (flags that the next admit reads). `failures` the engine.
+    """
+
+    __slots__ = (
+        "aborted",
+        "admitted_at",
+        "arrived_at",
+        "blocks",
+        "cached_tokens",
+        "choice",
+        "epoch",
+        "failures",
+        "first_output_at",
+        "id",
+        "keys",
+        "last_output_at",
+        "ledger",
+        "max_length",
+        "num_indexed",
+        "number",
+        "prompt_logprobs",
+        "request",
+        "stalled",
+        "state",
+        "tokens",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        choice: int,
+        *,
+        number: int,
+        max_length: int,
+        positions: Positions,
+        arrived_at: float,
+    ) -> None:
+        self.id = f"{request.id}/{choice}"
+        self.request = request
+        self.choice = choice
+        self.number = number  # the order of arrival, over all sequences
+        self.max_length = max_length  # prompt and outputs together never exceed it
+        self.arrived_at = arrived_at
+        self.admitted_at: float | None = None
+        self.first_output_at: float | None = None
+        self.last_output_at: float | None = None
+        self.ledger = Ledger(prompt_tokens=len(request.prompt), positions=positions)
+        self.tokens = list(request.prompt)  # exactly the accepted ones
+        self.prompt_logprobs: list[TokenLogprob | None] = [None]
+        self.blocks: list[int] = []
+        self.keys: list[bytes] = []  # prefix keys of the leading full blocks of `tokens`
+        self.num_indexed = 0  # leading blocks that the prefix index has seen
+        self.epoch = 0
+        self.failures = 0
+        self.state = State.WAITING
+        self.aborted = False
+        self.stalled = False
+        self.cached_tokens: int | None = None  # the first admission's prefix hit
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Who goes first: the lower priority number, then the earlier arrival."""
+        return (self.request.priority, self.number)
+
+    @property
+    def num_prompt(self) -> int:
+        """Tokens of the prompt."""
+        return len(self.request.prompt)
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs accepted so far."""
+        return len(self.tokens) - self.num_prompt
+
+    @property
+    def num_owed(self) -> int:
+        """Accepted tokens that the next steps must feed."""
+        return self.ledger.accepted - self.ledger.computed
+
+    @property
+    def max_hit(self) -> int:
+        """The longest useful prefix hit: one token is computed anew, and every prompt logprob still wanted."""
+        longest = len(self.tokens) - 1
+        if self.request.prompt_logprobs is None:
+            return longest
+        return min(longest, len(self.prompt_logprobs) - 1)
+
+    @property
+    def usage(self) -> Usage:
+        """What the ledger says that this sequence used."""
+        return Usage(self.num_prompt, self.cached_tokens or 0, self.ledger.accepted - self.num_prompt)
+
+    def invalidate(self) -> None:
+        """Forget what was computed; a result of an earlier epoch will be dropped."""
+        self.ledger.invalidate()
+        self.epoch += 1
+        self.num_indexed = 0
+
+    def check(self) -> None:
+        """Assert the laws of one sequence between two steps."""
+        self.ledger.check()
+        assert self.ledger.accepted == len(self.tokens), "the tokens are the accepted ones"
+        assert self.state is not State.WAITING or not self.blocks, "a waiting sequence holds no blocks"
+        assert self.state is not State.FINISHED or not self.blocks, "a finished sequence holds no blocks"
+        if self.request.chooses_nothing or self.state is State.FINISHED:
+            return
+        assert self.ledger.computed < self.ledger.accepted, "the newest token has no cache state yet"

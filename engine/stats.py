@@ -1,0 +1,146 @@
+"""One snapshot of everything that can be seen, and the few observations that marks alone don't hold."""
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+
+from engine.ledger import Marks, Positions
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+
+
+class Histogram:
+    """Counts of observations by upper bound, with their sum."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)  # the last one is beyond every bound
+        self.sum = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count `value`, `times` times."""
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def view(self) -> "HistogramView":
+        """A frozen copy."""
+        return HistogramView(self.bounds, tuple(self.counts), self.sum)
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramView:
+    """A histogram at one moment; `counts` has one entry a bound and one beyond, not cumulative."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum: float
+
+
+@dataclass(slots=True)
+class Stats:
+    """What the engine observes as it runs, beside the ledgers. Written by the engine's stages only."""
+
+    positions: Positions = field(default_factory=Positions)
+    steps: int = 0
+    preemptions: int = 0
+    disconnects: int = 0
+    rollbacks: Counter[str] = field(default_factory=Counter)  # by reason: preempted, step_failed, stale, rejected
+    refusals: Counter[str] = field(default_factory=Counter)  # by class of RequestRefused
+    prefix_queries: int = 0  # tokens looked up
+    prefix_hits: int = 0  # tokens found
+    time_to_first_token: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    inter_token_latency: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    queue: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    step_positions: Histogram = field(default_factory=lambda: Histogram(TOKENS))
+    step_seconds: dict[str, Histogram] = field(default_factory=dict)  # by stage
+
+    def observe_stage(self, stage: str, seconds: float) -> None:
+        """Count the time that one stage of a step took."""
+        if stage not in self.step_seconds:
+            self.step_seconds[stage] = Histogram(SECONDS)
+        self.step_seconds[stage].observe(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """The cache as it was laid out at load; fixed for the life of the engine."""
+
+    block_size: int  # positions
+    num_blocks: int
+    block_bytes: int
+    dtype: str
+    layout: str  # one line for people, such as "full attention, 30 layers, 3 kv heads x 64"
+
+    @property
+    def num_positions(self) -> int:
+        """Positions that all blocks hold together."""
+        return self.block_size * self.num_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is served."""
+
+    name: str
+    context_length: int  # positions: the smaller of the model's and the cache's
+    model_context_length: int  # positions that the model itself allows
+    vocabulary_size: int
+    architecture: str
+    dtype: str
+    cache: CacheInfo
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCounts:
+    """A partition of the pool: no content; one owner; several owners; no owner but reusable."""
+
+    free: int
+    allocated: int
+    shared: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceView:
+    """One sequence at one moment. `blocks` are (block id, number of owners), in order."""
+
+    id: str
+    request_id: str
+    choice: int
+    state: str
+    marks: Marks
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int | None
+    max_length: int
+    priority: int
+    age_seconds: float
+    blocks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The engine at one moment, between two moves; taking it waits for nothing."""
+
+    blocks: BlockCounts
+    tail_positions: int  # places of referenced blocks that hold no computed position
+    positions: Positions
+    running: int
+    waiting: int
+    paused: int
+    steps: int
+    preemptions: int
+    disconnects: int
+    rollbacks: dict[str, int]
+    refusals: dict[str, int]
+    prefix_queries: int
+    prefix_hits: int
+    time_to_first_token: HistogramView
+    inter_token_latency: HistogramView
+    queue: HistogramView
+    step_positions: HistogramView
+    step_seconds: dict[str, HistogramView]
+    sequences: tuple[SequenceView, ...]
