@@ -1,6 +1,6 @@
 """The four marks of a sequence, their moves, and the counts that derive from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NewType
 
 Planned = NewType("Planned", int)
@@ -23,6 +23,10 @@ class Positions:
     published: int = 0
     rejected: int = 0
     recomputed: int = 0
+
+    def copy(self) -> "Positions":
+        """The counts at this moment."""
+        return replace(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from engine.errors import EngineError
 from engine.ledger import Ledger, Positions
 from engine.request import Request, TokenLogprob, Usage
 
@@ -18,12 +19,13 @@ class State(Enum):
 class Sequence:
     """The tokens, block table, ledger and state of one continuation.
 
-    Written by: `tokens`, `logprobs`, `prompt_logprobs`, `failures` commit; `blocks`, `keys`,
+    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at` commit; `blocks`, `keys`,
     `num_indexed` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
-    `aborted`, `stalled` the stream (flags that the next admit reads). `failures` the engine.
+    `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures` commit and the engine.
     """
 
     __slots__ = (
+        "abort_error",
         "aborted",
         "admitted_at",
         "arrived_at",
@@ -76,6 +78,7 @@ class Sequence:
         self.failures = 0
         self.state = State.WAITING
         self.aborted = False
+        self.abort_error: EngineError | None = None  # why, where the client did not simply leave
         self.stalled = False
         self.cached_tokens: int | None = None  # the first admission's prefix hit
 

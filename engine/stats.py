@@ -122,6 +122,32 @@ class SequenceView:
 
 
 @dataclass(frozen=True, slots=True)
+class StepRow:
+    """What one step did to one sequence.
+
+    `planned` is the mark as the step was issued, the others as they stand once it is committed and
+    published. `blocks` are (block id, number of owners) when the step was issued.
+    """
+
+    sequence: str
+    planned: int
+    computed: int
+    accepted: int
+    published: int
+    chunk: tuple[int, int]
+    tokens: tuple[int, ...]
+    blocks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step as an observer sees it."""
+
+    step: int
+    rows: tuple[StepRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The engine at one moment, between two moves; taking it waits for nothing."""
 

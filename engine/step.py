@@ -1,5 +1,6 @@
 """What passes between the stages of a step: frozen values that can be pickled."""
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -125,11 +126,10 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a commit did, for `publish`, the metrics and the trace."""
+    """What a commit did, for `publish` and the trace."""
 
     number: int
     advances: tuple[Advance, ...]
-    num_dropped: int = 0
 
 
 class Runner(Protocol):
@@ -143,6 +143,9 @@ class Runner(Protocol):
         """Which life of the worker answers now."""
         ...
 
-    async def execute(self, plan: Plan) -> StepResult:
-        """Compute the plan's positions, write their cache state, choose and score tokens."""
+    def execute(self, plan: Plan) -> Awaitable[StepResult]:
+        """Compute the plan's positions, write their cache state, choose and score tokens.
+
+        Starts at once, so that the caller can do other work before it awaits the result.
+        """
         ...

@@ -1,0 +1,144 @@
+"""Admission: the bounded queue. A request is refused at the door or will be run."""
+
+from engine.cache.tables import BlockTables, Match
+from engine.errors import ContextTooLong, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
+from engine.request import Request
+from engine.roster import Roster
+from engine.sequence import Sequence, State
+from engine.stats import Stats
+
+RETRY_AFTER_SECONDS = 1  # a place in the queue is freed with every request that is admitted
+
+
+class Admission:
+    """Turns requests into waiting sequences, and waiting sequences into running ones."""
+
+    def __init__(
+        self,
+        *,
+        tables: BlockTables,
+        roster: Roster,
+        stats: Stats,
+        context_length: int,
+        vocabulary_size: int,
+        max_sequences: int,
+        max_waiting: int,
+    ) -> None:
+        self._tables = tables
+        self._roster = roster
+        self._stats = stats
+        self._context_length = context_length
+        self._vocabulary_size = vocabulary_size
+        self._max_sequences = max_sequences
+        self._max_waiting = max_waiting
+        self._num_arrived = 0
+
+    def offer(self, request: Request, *, now: float) -> list[Sequence]:
+        """Take the request's sequences into the queue, or raise the RequestRefused that says why not."""
+        try:
+            self._refuse_what_can_never_run(request)
+            self._refuse_what_finds_no_place()
+        except RequestRefused as refusal:
+            self._stats.refusals[type(refusal).__name__] += 1
+            raise
+        return [self._enqueue(request, choice, now) for choice in range(request.num_choices)]
+
+    def _refuse_what_can_never_run(self, request: Request) -> None:
+        if not request.prompt:
+            raise EmptyPrompt
+        self._refuse_unknown_tokens("prompt", request.prompt)
+        self._refuse_unknown_tokens("stop_token_ids", tuple(request.stopping.token_ids))
+        self._refuse_unknown_tokens("logit_bias", tuple(token for token, _ in request.sampling.logit_bias))
+        room_needed = 0 if request.chooses_nothing else 1
+        if len(request.prompt) + room_needed > self._context_length:
+            raise ContextTooLong(prompt_tokens=len(request.prompt), limit=self._context_length)
+
+    def _refuse_unknown_tokens(self, field: str, tokens: tuple[int, ...]) -> None:
+        for token in (min(tokens, default=0), max(tokens, default=0)):
+            if not 0 <= token < self._vocabulary_size:
+                raise UnknownToken(field=field, token=token, vocabulary_size=self._vocabulary_size)
+
+    def _refuse_what_finds_no_place(self) -> None:
+        """Count requests, not their choices; one that could be admitted at once takes no place in the queue."""
+        waiting = {sequence.request.id for sequence in self._roster.waiting if sequence.admitted_at is None}
+        free_seats = max(0, self._max_sequences - len(self._roster.running))
+        if len(waiting) >= self._max_waiting + free_seats:
+            raise QueueFull(waiting=len(waiting), limit=self._max_waiting, retry_after_seconds=RETRY_AFTER_SECONDS)
+
+    def _enqueue(self, request: Request, choice: int, now: float) -> Sequence:
+        self._num_arrived += 1
+        sequence = Sequence(
+            request,
+            choice,
+            number=self._num_arrived,
+            max_length=self._max_length(request),
+            positions=self._stats.positions,
+            arrived_at=now,
+        )
+        self._roster.add(sequence)
+        return sequence
+
+    def _max_length(self, request: Request) -> int:
+        room = self._context_length - len(request.prompt)
+        wanted = request.stopping.max_tokens
+        return len(request.prompt) + (room if wanted is None else min(room, wanted))
+
+    def admit(self, *, now: float) -> None:
+        """Start waiting sequences, in order, while there are seats and blocks for all that they know.
+
+        The first that does not fit holds back those behind it, so that it can't starve; one that
+        would compute what a running sequence is about to make shareable lets others pass.
+        """
+        reserved = sum(self._num_outstanding(sequence) for sequence in self._roster.running)
+        for sequence in list(self._roster.waiting):
+            if len(self._roster.running) >= self._max_sequences:
+                return
+            match = self._tables.match(sequence)
+            if any(self._tables.leads(leader, sequence, match) for leader in self._roster.running):
+                continue
+            needed = self._tables.num_missing(sequence, len(sequence.tokens)) - len(match.blocks)
+            if not self._make_room(needed + reserved, match):
+                return
+            self._start(sequence, match, now)
+            reserved += self._num_outstanding(sequence)
+
+    def _num_outstanding(self, sequence: Sequence) -> int:
+        """Blocks that a running sequence still has to take for the tokens it knows."""
+        return self._tables.num_missing(sequence, len(sequence.tokens))
+
+    def _make_room(self, needed: int, match: Match) -> bool:
+        """Whether `needed` blocks are available beside the match; paused sequences lose theirs for it."""
+        while needed > self._tables.pool.num_available - self._tables.pool.num_cached(match.blocks):
+            victim = next((paused for paused in reversed(self._roster.paused) if paused.blocks), None)
+            if victim is None:
+                return False
+            self._take_cache(victim)
+        return True
+
+    def _take_cache(self, paused: Sequence) -> None:
+        self._tables.preempt(paused)
+        self._stats.preemptions += 1
+        self._stats.rollbacks["preempted"] += 1
+
+    def _start(self, sequence: Sequence, match: Match, now: float) -> None:
+        self._tables.seat(sequence, match)
+        sequence.ledger.admit(match.num_positions)
+        if sequence.cached_tokens is None:
+            sequence.cached_tokens = match.num_positions
+            sequence.admitted_at = now
+            self._stats.queue.observe(now - sequence.arrived_at)
+            self._stats.prefix_queries += sequence.num_prompt
+            self._stats.prefix_hits += match.num_positions
+        self._roster.move(sequence, State.RUNNING)
+
+    def settle_flags(self) -> list[Sequence]:
+        """Pause and resume as the streams' flags ask since the last step; return the aborted sequences."""
+        aborted = []
+        for sequence in list(self._roster):
+            if sequence.aborted:
+                aborted.append(sequence)
+            elif sequence.stalled and sequence.state is State.RUNNING:
+                self._roster.move(sequence, State.PAUSED)
+            elif not sequence.stalled and sequence.state is State.PAUSED:
+                self._roster.move(sequence, State.RUNNING if sequence.blocks else State.WAITING)
+        return aborted

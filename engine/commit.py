@@ -1,0 +1,148 @@
+"""Commit: apply a step's result to the sequences, or drop it. One cut for ids, text, logprobs and usage."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from engine.cache.tables import BlockTables
+from engine.errors import EngineError
+from engine.ledger import Accepted, Computed
+from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob
+from engine.roster import Roster
+from engine.sequence import Sequence, State
+from engine.stats import Stats
+from engine.step import Advance, Chunk, ChunkResult, Outcome, Plan, StepResult, Ticket
+from engine.text import Released, TextStream, Vocabulary
+
+
+@dataclass(slots=True)
+class _Output:
+    """What a sequence has accepted and not yet handed to `publish`."""
+
+    text: TextStream
+    held: deque[tuple[int, TokenLogprob | None]] = field(default_factory=deque)
+    num_released: int = 0
+    scores_sent: bool = False
+
+
+class Commit:
+    """Moves `computed` and `accepted`, decides where an output ends, indexes blocks and gives them back."""
+
+    def __init__(self, *, tables: BlockTables, roster: Roster, stats: Stats, vocabulary: Vocabulary) -> None:
+        self._tables = tables
+        self._roster = roster
+        self._stats = stats
+        self._vocabulary = vocabulary
+        self._outputs: dict[str, _Output] = {}
+
+    def commit(self, plan: Plan, result: StepResult, *, incarnation: int, now: float) -> Outcome:
+        """Apply every chunk whose ticket still fits; the others change nothing."""
+        advances = []
+        for chunk, chunk_result in zip(plan.chunks, result.chunks, strict=True):
+            sequence = self._roster.get(chunk.ticket.sequence)
+            if sequence is None or not _fits(chunk_result.ticket, sequence, incarnation):
+                self._stats.rollbacks["stale"] += 1
+                continue
+            advances.append(self._apply(sequence, chunk, chunk_result, now))
+        return Outcome(plan.number, tuple(advances))
+
+    def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
+        accepted = () if result.token is None else (result.token,)
+        sequence.prompt_logprobs.extend(result.scores)
+        sequence.tokens.extend(accepted)
+        sequence.ledger.commit(Computed(chunk.stop), Accepted(len(sequence.tokens)))
+        sequence.failures = 0
+        self._tables.index(sequence)
+        self._observe(sequence, len(accepted), now)
+        end = self._cut(sequence, accepted, result.logprob)
+        return self._advance(sequence, end, accepted)
+
+    def _cut(self, sequence: Sequence, accepted: tuple[int, ...], logprob: TokenLogprob | None) -> End | None:
+        """Feed what was accepted to the text and say whether the sequence ends with it."""
+        for token in accepted:
+            self._output_of(sequence).held.append((token, logprob))
+            end = self._feed(sequence, token)
+            if end is not None:
+                return end
+        if sequence.request.chooses_nothing and sequence.num_owed == 0:
+            return End(FinishReason.LENGTH, sequence.usage)
+        return None
+
+    def _feed(self, sequence: Sequence, token: int) -> End | None:
+        stopping = sequence.request.stopping
+        text = self._output_of(sequence).text
+        if token in stopping.eos_ids or token in stopping.token_ids:
+            text.push(token, silent=not stopping.include_stop, matching=False)
+            matched = None if token in stopping.eos_ids else token
+            return End(FinishReason.STOP, sequence.usage, matched)
+        stop = text.push(token, matching=sequence.num_outputs >= stopping.min_tokens)
+        if stop is not None:
+            return End(FinishReason.STOP, sequence.usage, stop)
+        if len(sequence.tokens) >= sequence.max_length:
+            return End(FinishReason.LENGTH, sequence.usage)
+        return None
+
+    def end(self, sequence: Sequence, reason: FinishReason, error: EngineError | None = None) -> Advance:
+        """End a sequence from outside a step: what it has accepted is final, its cache goes back."""
+        return self._advance(sequence, End(reason, sequence.usage, error=error), ())
+
+    def _advance(self, sequence: Sequence, end: End | None, accepted: tuple[int, ...]) -> Advance:
+        delta = self._delta(sequence, end)
+        num_released = sequence.num_outputs if end else self._output_of(sequence).num_released
+        if end is not None:
+            self._tables.release(sequence)
+            self._roster.move(sequence, State.FINISHED)
+            del self._outputs[sequence.id]
+        return Advance(sequence.id, sequence.ledger.marks, sequence.num_prompt + num_released, delta, accepted)
+
+    def _delta(self, sequence: Sequence, end: End | None) -> Delta | None:
+        output = self._output_of(sequence)
+        released = output.text.finish() if end else output.text.release()
+        tokens = _tokens(output, released)
+        if not (released.text or tokens or end):
+            return None
+        return Delta(sequence.choice, released.text, tokens, self._scores(sequence, output), end)
+
+    def _scores(self, sequence: Sequence, output: _Output) -> tuple[TokenLogprob | None, ...] | None:
+        """The prompt's log-probabilities, once, when all of them are there."""
+        complete = len(sequence.prompt_logprobs) == sequence.num_prompt
+        if sequence.request.prompt_logprobs is None or output.scores_sent or not complete:
+            return None
+        output.scores_sent = True
+        return tuple(sequence.prompt_logprobs)
+
+    def _output_of(self, sequence: Sequence) -> _Output:
+        if sequence.id not in self._outputs:
+            request = sequence.request
+            text = TextStream(
+                self._vocabulary,
+                request.prompt,
+                stop=request.stopping.strings,
+                include_stop=request.stopping.include_stop,
+                skip_special=request.skip_special_tokens,
+            )
+            self._outputs[sequence.id] = _Output(text)
+        return self._outputs[sequence.id]
+
+    def _observe(self, sequence: Sequence, num_accepted: int, now: float) -> None:
+        if not num_accepted:
+            return
+        if sequence.first_output_at is None or sequence.last_output_at is None:
+            sequence.first_output_at = now
+            self._stats.time_to_first_token.observe(now - sequence.arrived_at)
+        else:
+            self._stats.inter_token_latency.observe((now - sequence.last_output_at) / num_accepted, num_accepted)
+        sequence.last_output_at = now
+
+
+def _fits(ticket: Ticket, sequence: Sequence, incarnation: int) -> bool:
+    return (ticket.epoch, ticket.incarnation, ticket.base) == (sequence.epoch, incarnation, sequence.ledger.computed)
+
+
+def _tokens(output: _Output, released: Released) -> tuple[OutputToken, ...]:
+    """The held tokens whose text is now out, each with its span and log-probability."""
+    tokens = []
+    for span in released.spans:
+        token, logprob = output.held.popleft()
+        tokens.append(OutputToken(token, span.offset, span.in_text, logprob))
+    output.num_released += len(tokens)
+    return tuple(tokens)

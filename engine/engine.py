@@ -1,0 +1,234 @@
+"""Engine: the loop of five calls (admit, plan, execute, commit, publish). Owns the parts, does none of their work."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from config.settings import EngineSettings
+from engine.admission import Admission
+from engine.cache.tables import BlockTables
+from engine.commit import Commit
+from engine.errors import Draining, EngineStopped, StepFailed
+from engine.plan import Limits, plan_step, reserve
+from engine.publish import Publisher
+from engine.request import FinishReason, Request
+from engine.roster import Roster
+from engine.sequence import State
+from engine.stats import ModelInfo, Snapshot, Stats, StepRecord
+from engine.step import Advance, Plan, Runner, StepResult
+from engine.stream import DeltaStream
+from engine.text import Vocabulary
+from engine.view import OwnedBlocks, issued_blocks, snapshot_of, step_record
+
+MAX_FAILURES = 2  # a request whose step failed this often, the last time alone, is ended
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Runs requests over one model. `run` is the only task that moves anything but flags and the queue."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        tables: BlockTables,
+        info: ModelInfo,
+        vocabulary: Vocabulary,
+        settings: EngineSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.info = info
+        self.vocabulary = vocabulary
+        self._runner = runner
+        self._tables = tables
+        self._settings = settings
+        self._clock = clock
+        self._stats = Stats()
+        self._roster = Roster()
+        self._admission = Admission(
+            tables=tables,
+            roster=self._roster,
+            stats=self._stats,
+            context_length=info.context_length,
+            vocabulary_size=info.vocabulary_size,
+            max_sequences=settings.max_sequences,
+            max_waiting=settings.max_waiting,
+        )
+        self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
+        self._commit = Commit(tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary)
+        self._publisher = Publisher()
+        self._unpublished: list[Advance] = []
+        self._issued: tuple[Plan, dict[str, OwnedBlocks]] | None = None  # the last committed step, until published
+        self._observers: list[Callable[[StepRecord], None]] = []
+        self._wake = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._draining = False
+        self._stopping = False
+        self._num_failed_steps = 0
+        self._step_started_at: float | None = None
+
+    # -- what the front end calls -------------------------------------------------------------
+
+    def open(self, request: Request) -> DeltaStream:
+        """Queue a request and return its stream, or raise the RequestRefused that says why not."""
+        if not self.accepting:
+            self._stats.refusals[Draining.__name__] += 1
+            raise Draining
+        sequences = self._admission.offer(request, now=self._clock())
+        stream = DeltaStream(
+            sequences,
+            max_deltas=self._settings.max_buffered_deltas,
+            slow_reader_seconds=self._settings.slow_reader_seconds,
+            wake=self._wake.set,
+            on_disconnect=self._count_disconnect,
+        )
+        self._publisher.connect(sequences, stream)
+        self._quiet.clear()
+        self._wake.set()
+        return stream
+
+    @property
+    def accepting(self) -> bool:
+        """Whether new requests are taken."""
+        return not (self._draining or self._stopping)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the step in flight has taken longer than `stall_seconds`."""
+        started = self._step_started_at
+        return started is not None and self._clock() - started > self._settings.stall_seconds
+
+    def snapshot(self) -> Snapshot:
+        """Everything that can be seen, now; waits for nothing."""
+        return snapshot_of(self._roster, self._tables, self._stats, now=self._clock())
+
+    def observe(self, callback: Callable[[StepRecord], None]) -> None:
+        """Call `callback` with a record of every step once it is published."""
+        self._observers.append(callback)
+
+    def drain(self) -> None:
+        """Finish what there is and take no more."""
+        self._draining = True
+
+    async def drained(self) -> None:
+        """Wait until no request is unfinished."""
+        await self._quiet.wait()
+
+    def stop(self) -> None:
+        """End every request with EngineStopped; `run` returns after the step in flight."""
+        self._stopping = True
+        self._wake.set()
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Turn until stopped. Raises if the engine itself is at fault; every stream has ended by then."""
+        try:
+            while not self._stopping:
+                self._wake.clear()
+                self._admit()
+                plan = self._plan()
+                if plan is None:
+                    self._publish()
+                    await self._wake.wait()
+                    continue
+                execution = self._runner.execute(plan)
+                self._publish()  # the previous step's outcome, while this one is computed
+                await self._finish(plan, execution)
+        finally:
+            self._end_all()
+
+    def _admit(self) -> None:
+        for sequence in self._admission.settle_flags():
+            reason = FinishReason.ERROR if sequence.abort_error else FinishReason.ABORT
+            self._unpublished.append(self._commit.end(sequence, reason, sequence.abort_error))
+        self._admission.admit(now=self._clock())
+
+    def _plan(self) -> Plan | None:
+        began = self._clock()
+        decision = plan_step(self._roster, self._tables, self._limits)
+        if not decision.grants:
+            assert not self._roster.running, "a running sequence always gets positions"
+            return None
+        self._stats.steps += 1
+        plan = reserve(
+            decision,
+            number=self._stats.steps,
+            incarnation=self._runner.incarnation,
+            roster=self._roster,
+            tables=self._tables,
+            stats=self._stats,
+        )
+        self._stats.step_positions.observe(plan.num_positions)
+        self._stats.observe_stage("plan", self._clock() - began)
+        return plan
+
+    async def _finish(self, plan: Plan, execution: Awaitable[StepResult]) -> None:
+        """Await the step and commit it; a step that raises is taken back."""
+        blocks = issued_blocks(plan, self._tables) if self._observers else {}
+        self._step_started_at = began = self._clock()
+        try:
+            result = await execution
+        except Exception as error:
+            log.exception("step_failed step=%d sequences=%d", plan.number, len(plan.chunks))
+            self._take_back(plan, error)
+            return
+        finally:
+            self._step_started_at = None
+        ended = self._clock()
+        outcome = self._commit.commit(plan, result, incarnation=self._runner.incarnation, now=ended)
+        self._num_failed_steps = 0
+        self._unpublished.extend(outcome.advances)
+        self._issued = (plan, blocks)
+        for stage, seconds in (("execute", ended - began), ("commit", self._clock() - ended), *result.seconds):
+            self._stats.observe_stage(stage, seconds)
+        if self._settings.check_laws:
+            self.check()
+
+    def _take_back(self, plan: Plan, error: Exception) -> None:
+        """Undo a step that raised. Its sequences run again, alone; one that fails alone as well is ended."""
+        self._num_failed_steps += 1
+        if self._num_failed_steps > self._settings.max_sequences + 1:
+            raise error
+        for sequence in filter(None, (self._roster.get(chunk.ticket.sequence) for chunk in plan.chunks)):
+            sequence.failures += 1
+            self._tables.preempt(sequence)
+            self._stats.rollbacks["step_failed"] += 1
+            self._roster.move(sequence, State.WAITING)
+            if sequence.failures >= MAX_FAILURES and len(plan.chunks) == 1:
+                failure = StepFailed(request_id=sequence.request.id, cause=f"{type(error).__name__}: {error}")
+                self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, failure))
+
+    def _publish(self) -> None:
+        began = self._clock()
+        advances, self._unpublished = self._unpublished, []
+        self._publisher.publish(advances)
+        if self._issued is not None:
+            plan, blocks = self._issued
+            self._issued = None
+            self._stats.observe_stage("publish", self._clock() - began)
+            for observer in self._observers:
+                observer(step_record(plan, advances, blocks))
+        if not self._roster:
+            self._quiet.set()
+
+    def _end_all(self) -> None:
+        """The loop is over: no stream stays without its end."""
+        self._stopping = True
+        for sequence in list(self._roster):
+            self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, EngineStopped()))
+        self._publish()
+
+    def _count_disconnect(self) -> None:
+        self._stats.disconnects += 1
+
+    def check(self) -> None:
+        """Assert every law of every part, between two steps."""
+        self._roster.check()
+        self._tables.check(self._roster)
+        for sequence in self._roster:
+            sequence.check()
+            assert not sequence.ledger.in_flight, "nothing is in flight between two steps"

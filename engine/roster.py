@@ -1,0 +1,68 @@
+"""Roster: every unfinished sequence, by state, in the order in which they go."""
+
+from bisect import insort
+from collections.abc import Iterator
+
+from engine.sequence import Sequence, State
+
+
+def _order(sequence: Sequence) -> tuple[int, int]:
+    return sequence.order
+
+
+class Roster:
+    """The waiting, running and paused sequences, each list ordered by `Sequence.order`.
+
+    The only writer of `Sequence.state`. A paused sequence computes nothing and keeps its blocks
+    until someone needs them.
+    """
+
+    def __init__(self) -> None:
+        self._lists: dict[State, list[Sequence]] = {State.WAITING: [], State.RUNNING: [], State.PAUSED: []}
+        self._by_id: dict[str, Sequence] = {}
+
+    @property
+    def waiting(self) -> list[Sequence]:
+        """Sequences without a cache, the next to be admitted first."""
+        return self._lists[State.WAITING]
+
+    @property
+    def running(self) -> list[Sequence]:
+        """Sequences that steps compute."""
+        return self._lists[State.RUNNING]
+
+    @property
+    def paused(self) -> list[Sequence]:
+        """Sequences whose client does not read fast enough."""
+        return self._lists[State.PAUSED]
+
+    def __iter__(self) -> Iterator[Sequence]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, sequence_id: str) -> Sequence | None:
+        """The unfinished sequence of that id."""
+        return self._by_id.get(sequence_id)
+
+    def add(self, sequence: Sequence) -> None:
+        """Take in a new sequence, waiting."""
+        self._by_id[sequence.id] = sequence
+        insort(self._lists[State.WAITING], sequence, key=_order)
+
+    def move(self, sequence: Sequence, state: State) -> None:
+        """Put an unfinished sequence into another state; FINISHED takes it off the roster."""
+        self._lists[sequence.state].remove(sequence)
+        sequence.state = state
+        if state is State.FINISHED:
+            del self._by_id[sequence.id]
+        else:
+            insort(self._lists[state], sequence, key=_order)
+
+    def check(self) -> None:
+        """Assert that each sequence is in the list of its state, once, in order."""
+        for state, sequences in self._lists.items():
+            assert all(sequence.state is state for sequence in sequences), f"a sequence among {state} is elsewhere"
+            assert sequences == sorted(sequences, key=_order), f"{state} is in order"
+        assert sum(map(len, self._lists.values())) == len(self._by_id), "each sequence is in one list"

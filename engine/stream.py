@@ -1,0 +1,108 @@
+"""DeltaStream: one request's deltas on their way to its client, bounded, and what a slow reader costs."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence as Run
+from types import TracebackType
+from typing import Self
+
+from engine.errors import SlowReader
+from engine.request import Delta
+from engine.sequence import Sequence
+
+
+class DeltaStream:
+    """The deltas of all choices of one request, in the order of publishing.
+
+    When `max_deltas` wait unread the request's sequences are flagged as stalled, and resume once
+    half of them are read; when that takes longer than `slow_reader_seconds` they end with
+    SlowReader. Leaving the context, or `close`, aborts whatever has not ended.
+    """
+
+    def __init__(
+        self,
+        sequences: Run[Sequence],
+        *,
+        max_deltas: int,
+        slow_reader_seconds: float,
+        wake: Callable[[], None],
+        on_disconnect: Callable[[], None],
+    ) -> None:
+        self._sequences = tuple(sequences)
+        self._open = {sequence.choice for sequence in sequences}
+        self._max_deltas = max_deltas
+        self._slow_reader_seconds = slow_reader_seconds
+        self._wake = wake
+        self._on_disconnect = on_disconnect
+        self._deltas: deque[Delta] = deque()
+        self._arrived = asyncio.Event()
+        self._patience: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta:
+        while not self._deltas:
+            if self.closed or not self._open:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        delta = self._deltas.popleft()
+        if self._patience is not None and len(self._deltas) <= self._max_deltas // 2:
+            self._resume()
+        return delta
+
+    def put(self, delta: Delta) -> None:
+        """Hand over a delta; never waits. A stream that is full asks for a pause instead."""
+        assert delta.choice in self._open, "a choice ends once"
+        if delta.end is not None:
+            self._open.discard(delta.choice)
+        self._deltas.append(delta)
+        self._arrived.set()
+        if len(self._deltas) >= self._max_deltas and self._open and self._patience is None:
+            self._stall()
+
+    def close(self) -> None:
+        """Abort what has not ended. Safe in every state, and twice."""
+        if self.closed:
+            return
+        self.closed = True
+        self._forget_patience()
+        self._deltas.clear()
+        self._arrived.set()
+        if self._open:
+            self._on_disconnect()
+            for sequence in self._sequences:
+                sequence.aborted = True
+            self._wake()
+
+    def _stall(self) -> None:
+        for sequence in self._sequences:
+            sequence.stalled = True
+        self._patience = asyncio.get_running_loop().call_later(self._slow_reader_seconds, self._give_up)
+
+    def _resume(self) -> None:
+        self._forget_patience()
+        for sequence in self._sequences:
+            sequence.stalled = False
+        self._wake()
+
+    def _give_up(self) -> None:
+        for sequence in self._sequences:
+            sequence.aborted = True
+            sequence.abort_error = SlowReader(limit_seconds=self._slow_reader_seconds)
+        self._wake()
+
+    def _forget_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

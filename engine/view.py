@@ -1,0 +1,86 @@
+"""What an onlooker sees: the engine at one moment, and one step from the outside. Reads, never writes."""
+
+from collections.abc import Iterable
+
+from engine.cache.tables import BlockTables
+from engine.roster import Roster
+from engine.sequence import Sequence
+from engine.stats import SequenceView, Snapshot, Stats, StepRecord, StepRow
+from engine.step import Advance, Plan
+
+OwnedBlocks = tuple[tuple[int, int], ...]  # (block id, number of owners), in the table's order
+
+
+def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, *, now: float) -> Snapshot:
+    """Everything that can be seen, at one moment."""
+    return Snapshot(
+        blocks=tables.pool.counts(),
+        tail_positions=sum(_tail(sequence, tables.block_size) for sequence in roster),
+        positions=stats.positions.copy(),
+        running=len(roster.running),
+        waiting=len(roster.waiting),
+        paused=len(roster.paused),
+        steps=stats.steps,
+        preemptions=stats.preemptions,
+        disconnects=stats.disconnects,
+        rollbacks=dict(stats.rollbacks),
+        refusals=dict(stats.refusals),
+        prefix_queries=stats.prefix_queries,
+        prefix_hits=stats.prefix_hits,
+        time_to_first_token=stats.time_to_first_token.view(),
+        inter_token_latency=stats.inter_token_latency.view(),
+        queue=stats.queue.view(),
+        step_positions=stats.step_positions.view(),
+        step_seconds={stage: histogram.view() for stage, histogram in stats.step_seconds.items()},
+        sequences=tuple(_sequence_view(sequence, tables, now) for sequence in roster),
+    )
+
+
+def _tail(sequence: Sequence, block_size: int) -> int:
+    """Places of the sequence's blocks that hold nothing computed; those are never shared."""
+    return len(sequence.blocks) * block_size - sequence.ledger.computed
+
+
+def _sequence_view(sequence: Sequence, tables: BlockTables, now: float) -> SequenceView:
+    return SequenceView(
+        id=sequence.id,
+        request_id=sequence.request.id,
+        choice=sequence.choice,
+        state=sequence.state.value,
+        marks=sequence.ledger.marks,
+        prompt_tokens=sequence.num_prompt,
+        output_tokens=sequence.num_outputs,
+        cached_tokens=sequence.cached_tokens,
+        max_length=sequence.max_length,
+        priority=sequence.request.priority,
+        age_seconds=now - sequence.arrived_at,
+        blocks=tables.owners_of(sequence.blocks),
+    )
+
+
+def issued_blocks(plan: Plan, tables: BlockTables) -> dict[str, OwnedBlocks]:
+    """Each chunk's block table with the owners it has while the step is in flight."""
+    return {chunk.ticket.sequence: tables.owners_of(chunk.ticket.blocks) for chunk in plan.chunks}
+
+
+def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, OwnedBlocks]) -> StepRecord:
+    """One step, once its advances are published."""
+    by_sequence = {advance.sequence: advance for advance in advances}
+    rows = []
+    for chunk in plan.chunks:
+        advance = by_sequence.get(chunk.ticket.sequence)
+        if advance is None:
+            continue
+        rows.append(
+            StepRow(
+                sequence=advance.sequence,
+                planned=chunk.stop,
+                computed=advance.marks.computed,
+                accepted=advance.marks.accepted,
+                published=advance.publish_upto,
+                chunk=(chunk.start, chunk.stop),
+                tokens=advance.tokens,
+                blocks=blocks[advance.sequence],
+            )
+        )
+    return StepRecord(plan.number, tuple(rows))
