@@ -64,13 +64,15 @@ def issued_blocks(plan: Plan, tables: BlockTables) -> dict[str, OwnedBlocks]:
 
 
 def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, OwnedBlocks]) -> StepRecord:
-    """One step, once its advances are published."""
-    by_sequence = {advance.sequence: advance for advance in advances}
+    """One step, once its advances are published. A sequence's first advance is the step's own."""
+    by_sequence: dict[str, Advance] = {}
+    for advance in advances:
+        by_sequence.setdefault(advance.sequence, advance)
     rows = []
     for chunk in plan.chunks:
-        advance = by_sequence.get(chunk.ticket.sequence)
-        if advance is None:
+        if chunk.ticket.sequence not in by_sequence:
             continue
+        advance = by_sequence[chunk.ticket.sequence]
         rows.append(
             StepRow(
                 sequence=advance.sequence,
