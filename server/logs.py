@@ -1,0 +1,66 @@
+"""Logs: one line of key=value fields for each request and each change of state."""
+
+import json
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+Field = str | int | float | bool | None
+_BARE = re.compile(r"[\w./:+@%-]+", re.ASCII)
+
+
+class Log:
+    """Writes events with fields through one logger; a field that is None is left out."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def debug(self, event: str, **fields: Field) -> None:
+        """What only a closer look needs, such as a probe."""
+        self._logger.debug(event, extra={"fields": fields})
+
+    def info(self, event: str, **fields: Field) -> None:
+        """A request's end, a change of state."""
+        self._logger.info(event, extra={"fields": fields})
+
+    def failure(self, event: str, *, error: BaseException | None = None, **fields: Field) -> None:
+        """What an operator should look at, with the traceback of `error`."""
+        self._logger.error(event, exc_info=error, extra={"fields": fields})
+
+
+def open_log(*, level: str, stream: TextIO | None = None) -> Log:
+    """Send everything that is logged in this process to `stream` (stderr), from `level` on."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(KeyValueFormatter())
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    root.handlers[:] = [handler]
+    logging.captureWarnings(capture=True)
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # it warns once a request about what clients send
+    logger = logging.getLogger("tidemark")
+    logger.setLevel(level.upper())
+    return Log(logger)
+
+
+class KeyValueFormatter(logging.Formatter):
+    """Renders a record as one physical line, whatever its values hold."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The time, the level, the event, its fields, and the traceback, escaped."""
+        fields: dict[str, Field] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": None if record.name == "tidemark" else record.name,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return " ".join(f"{name}={_quote(value)}" for name, value in fields.items() if value is not None)
+
+
+def _quote(value: Field) -> str:
+    text = str(value)
+    return text if _BARE.fullmatch(text) else json.dumps(text)
