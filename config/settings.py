@@ -114,7 +114,7 @@ class EngineSettings(Section):
         for limit in ("max_step_positions", "max_logit_rows"):
             most = getattr(self, limit)
             if self.max_sequences > most:
-                rule = f"max_sequences ({self.max_sequences}) must be at most {limit} ({most}): each takes one in a step"
+                rule = f"max_sequences ({self.max_sequences}) must be at most {limit} ({most}), one for each"
                 raise wrong_together(rule, "max_sequences", limit)
         return self
 

@@ -1,0 +1,27 @@
+"""What every test may ask for."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+DEFAULT_MODEL = Path(__file__).parent.parent / ".models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("hour", settings.get_profile("ci"), derandomize=False, max_examples=2_000)
+settings.load_profile("ci")  # --hypothesis-profile=hour overrides it
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop that the server runs on, and no other."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def default_model() -> Path:
+    """The file of the default model, which `make model` fetches."""
+    assert DEFAULT_MODEL.is_file(), f"{DEFAULT_MODEL} is missing: run `make model`"
+    return DEFAULT_MODEL
