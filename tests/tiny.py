@@ -64,5 +64,4 @@ def make_tiny_model_folder(folder: Path, *, seed: int = 0) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
-    model.generation_config.update(bos_token_id=IM_START, eos_token_id=IM_END, pad_token_id=IM_END)
     model.save_pretrained(folder)
