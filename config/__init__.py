@@ -1,0 +1,1 @@
+"""The settings: read once, checked, frozen."""

@@ -124,7 +124,9 @@ class ServerSettings(Section):
 
     host: Text = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every interface")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0: a free one")
-    api_keys: tuple[Secret, ...] = Field(default=(), description="keys that clients must send one of; none: no key")
+    api_keys: tuple[Secret, ...] = Field(
+        default=(), description="clients must send one of these; a flag shows in process lists, a variable does not"
+    )
     cors_origins: tuple[Text, ...] = Field(
         default=("localhost",),
         description="origins whose pages may call: full ones, localhost for any port of this machine, * for all",
