@@ -3,9 +3,8 @@
 import json
 import logging
 import re
-import sys
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Protocol
 
 Field = str | int | float | bool | None
 _BARE = re.compile(r"[\w./:+@%-]+", re.ASCII)
@@ -30,9 +29,17 @@ class Log:
         self._logger.error(event, exc_info=error, extra={"fields": fields})
 
 
-def open_log(*, level: str, stream: TextIO | None = None) -> Log:
-    """Send everything that is logged in this process to `stream` (stderr), from `level` on."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+class Stream(Protocol):
+    """What lines are written to: a text file, a Console."""
+
+    def write(self, text: str, /) -> object:
+        """Take some text."""
+        ...
+
+
+def open_log(*, level: str, stream: Stream) -> Log:
+    """Send everything that is logged in this process to `stream`: ours from `level` on, others' from warnings on."""
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(KeyValueFormatter())
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
