@@ -1,0 +1,99 @@
+"""Request bodies: JSON, checked once, and the first thing wrong with it in one small error."""
+
+import asyncio
+from typing import TypeVar
+
+import orjson
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from starlette.requests import Request
+
+from server.errors import ApiError
+from server.wire.base import Wire
+
+MAX_INLINE_BYTES = 64 * 1024  # a larger body is checked on a thread, so that streams go on meanwhile
+
+W = TypeVar("W", bound=Wire)
+
+
+async def read_body(request: Request, model: type[W], *, max_depth: int) -> W:
+    """The request's body as `model`, or an ApiError that names the first field at fault."""
+    _check_media_type(request)
+    data = await request.body()
+    if len(data) <= MAX_INLINE_BYTES:
+        return parse_body(data, model, max_depth=max_depth)
+    return await asyncio.to_thread(parse_body, data, model, max_depth=max_depth)
+
+
+def parse_body(data: bytes, model: type[W], *, max_depth: int) -> W:
+    """`data` as `model`, or an ApiError."""
+    try:
+        return model.model_validate(_object_of(data, max_depth))
+    except ValidationError as error:
+        raise _first_of(error) from None
+
+
+def _check_media_type(request: Request) -> None:
+    """Only JSON, not compressed; no type at all is taken for JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind and kind != "application/json" and not kind.endswith("+json"):
+        raise ApiError(415, "the content type must be application/json", code="unsupported_media_type")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ApiError(415, "the body must not be compressed", code="unsupported_media_type")
+
+
+def _object_of(data: bytes, max_depth: int) -> dict[str, object]:
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise ApiError(400, "the body is not valid JSON in UTF-8", code="invalid_json") from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "the body must be a JSON object", code="invalid_json")
+    if _may_be_deep(data, max_depth) and is_deeper(body, max_depth):
+        raise ApiError(400, f"the body is nested more than {max_depth} levels deep", code="invalid_json")
+    return body
+
+
+def _may_be_deep(data: bytes, max_depth: int) -> bool:
+    return data.count(b"{") + data.count(b"[") > max_depth
+
+
+def is_deeper(value: object, max_depth: int) -> bool:
+    """Whether lists and objects are nested more than `max_depth` levels deep. Level by level, no recursion."""
+    level = [value]
+    for _ in range(max_depth):
+        level = [child for node in level for child in _children(node) if isinstance(child, list | dict)]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: object) -> list[object]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def _first_of(error: ValidationError) -> ApiError:
+    """The first error, in its own words, none of which are the client's."""
+    detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    param = _param(detail)
+    code = "unsupported_parameter" if detail["type"] == "unsupported_parameter" else None
+    return ApiError(400, f"{param}: {_message(detail)}", code=code, param=param)
+
+
+def _param(detail: ErrorDetails) -> str:
+    """A path such as `messages[0].role`. Tags of unions, in angle brackets, are no part of it."""
+    path = ""
+    for part in detail["loc"]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not part.startswith("<"):
+            path += f".{part}" if path else part
+    return path
+
+
+def _message(detail: ErrorDetails) -> str:
+    if detail["type"] == "missing":
+        return "is required"
+    return detail["msg"].replace("Input should be", "must be", 1)

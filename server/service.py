@@ -1,0 +1,135 @@
+"""Service: what the routes are handed. The model comes when it has loaded, and may be lost again."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Protocol, Self
+
+from starlette.requests import Request as HttpRequest
+
+from config.settings import Settings
+from engine.request import Delta, Request
+from engine.stats import ModelInfo, Snapshot
+from engine.text import Tokenizer, Vocabulary
+from server.errors import ApiError, unavailable
+from server.recorder import RequestMetrics
+from server.version import VERSION
+
+
+class DeltaSource(Protocol):
+    """The engine's DeltaStream, as the server uses it: read it to the end, or close it."""
+
+    def __aiter__(self) -> AsyncIterator[Delta]:
+        """The deltas of all choices."""
+        ...
+
+    def close(self) -> None:
+        """Abort what has not ended."""
+        ...
+
+
+class EngineDoor(Protocol):
+    """The engine, as the server uses it."""
+
+    info: ModelInfo
+    vocabulary: Vocabulary
+
+    @property
+    def accepting(self) -> bool:
+        """Whether new requests are taken."""
+        ...
+
+    @property
+    def stalled(self) -> bool:
+        """Whether a step takes too long."""
+        ...
+
+    def open(self, request: Request) -> DeltaSource:
+        """Queue a request, or raise the RequestRefused that says why not."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Everything that can be seen, now."""
+        ...
+
+
+class Built(Protocol):
+    """A loaded model."""
+
+    @property
+    def engine(self) -> EngineDoor:
+        """What runs it."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What reads and writes its text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A loaded model, the names that it is served under, its own first, and what tells it from others."""
+
+    engine: EngineDoor
+    tokenizer: Tokenizer
+    names: tuple[str, ...]
+    fingerprint: str
+
+    def check_name(self, model: str) -> None:
+        """Raise the 404 that lists what is served, unless `model` is."""
+        if model not in self.names:
+            message = f"no such model; this server has {', '.join(self.names)}"
+            raise ApiError(404, message, code="model_not_found", param="model")
+
+
+class Service:
+    """The record behind `request.app.state.service`. Its state is written by whoever runs the process."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.requests = RequestMetrics()
+        self.started = int(clock())  # seconds since 1970
+        self.failed = False
+        self._clock = clock
+        self._loaded: Loaded | None = None
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Self:
+        """The service that a request came to."""
+        service = request.app.state.service
+        assert isinstance(service, cls)
+        return service
+
+    def attach(self, built: Built) -> None:
+        """The model has loaded: serve it."""
+        names = (built.engine.info.name, *self.settings.model.aliases)
+        self._loaded = Loaded(built.engine, built.tokenizer, names, _fingerprint(built.engine.info))
+
+    def fail(self) -> None:
+        """The engine is dead: nothing is served any more."""
+        self.failed = True
+
+    def now(self) -> int:
+        """The time, in seconds since 1970."""
+        return int(self._clock())
+
+    @property
+    def model(self) -> Loaded | None:
+        """The model, if it has loaded."""
+        return self._loaded
+
+    def loaded(self) -> Loaded:
+        """The model, or the 503 that says why there is none."""
+        if self.failed:
+            raise unavailable("engine_stopped", "the engine has stopped and the server is about to end")
+        if self._loaded is None:
+            raise unavailable("model_loading", "the model is being loaded")
+        return self._loaded
+
+
+def _fingerprint(info: ModelInfo) -> str:
+    """Changes with whatever could change an answer: this code, the weights' type, the cache's layout."""
+    parts = (VERSION, info.name, info.architecture, info.dtype, info.cache.dtype, info.cache.layout)
+    return "fp_" + sha256("\n".join(parts).encode()).hexdigest()[:12]

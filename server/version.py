@@ -1,0 +1,3 @@
+"""The version of this tree."""
+
+VERSION = "0.1.0"

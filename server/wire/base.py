@@ -1,0 +1,39 @@
+"""What the bodies of every endpoint share: strict types, and unions that name the field at fault."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+MAX_STOP_CHARACTERS = 2048  # each token is matched against every stop string, so their size costs time
+
+
+class Wire(BaseModel):
+    """A JSON object of a request: strict, frozen, open to fields that are not known here."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+def shape(value: object) -> str | None:
+    """The tag of a value's JSON type. Tags stand in angle brackets, which no field's name does."""
+    if isinstance(value, str):
+        return "<text>"
+    if isinstance(value, list):
+        return "<list>"
+    return "<object>" if isinstance(value, Mapping) else None
+
+
+def by_shape(expected: str) -> Discriminator:
+    """Choose a union's member by the value's JSON type; anything else "must be `expected`"."""
+    return Discriminator(shape, custom_error_type="wrong_type", custom_error_message=f"must be {expected}")
+
+
+Tokens = Annotated[list[int], Field(fail_fast=True)]  # one error, not one a token
+Objects = Annotated[list[dict[str, object]], Field(fail_fast=True)]
+
+_StopString = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
+Stop = Annotated[
+    Annotated[_StopString, Tag("<text>")]
+    | Annotated[list[_StopString], Field(min_length=1, max_length=16), Tag("<list>")],
+    by_shape("a string or a list of 1 to 16 strings"),
+]

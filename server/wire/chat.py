@@ -1,0 +1,211 @@
+"""Chat completions: what a client sends, and what it gets."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from server.wire.base import Objects, Wire, by_shape
+from server.wire.sampling import SamplingFields, StructureFields
+from server.wire.usage import UsageBody
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+class TextPart(Wire):
+    """A part of a message's content."""
+
+    type: Literal["text"]
+    text: str
+
+
+class RefusalPart(Wire):
+    """A part of an earlier answer, in which the model refused."""
+
+    type: Literal["refusal"]
+    refusal: str
+
+
+def _no_media(part: object) -> object:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if isinstance(kind, str) and kind not in ("text", "refusal"):
+        raise PydanticCustomError("unsupported_parameter", "this model reads text parts alone")
+    return part
+
+
+def _part_tag(part: object) -> str | None:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return f"<{kind}>" if kind in ("text", "refusal") else None
+
+
+Part = Annotated[
+    Annotated[TextPart, Tag("<text>")] | Annotated[RefusalPart, Tag("<refusal>")],
+    Discriminator(_part_tag, custom_error_type="part", custom_error_message="must be an object with a `type`"),
+    BeforeValidator(_no_media),
+]
+Content = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[list[Part], Field(fail_fast=True), Tag("<list>")],
+    by_shape("a string or a list of parts"),
+]
+
+
+class FunctionCall(Wire):
+    """A call that the model made earlier. Arguments are JSON as text; whatever else they are stays text."""
+
+    name: str
+    arguments: str | None = None
+
+
+class ToolCall(Wire):
+    """One entry of an assistant message's `tool_calls`."""
+
+    id: str | None = None
+    function: FunctionCall
+
+
+class Message(Wire):
+    """One turn of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = Field(default=None, validate_default=True)
+    name: str | None = None
+    tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None
+    tool_call_id: str | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _only_the_assistant_may_say_nothing(cls, content: str | list[Part] | None, info: ValidationInfo) -> object:
+        if info.data.get("role") != "assistant" and (content is None or content == []):
+            raise PydanticCustomError("missing", "is required for this role")
+        return content
+
+
+Messages = Annotated[list[Message], Field(min_length=1, fail_fast=True)]
+ToolChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("<text>")] | Annotated[dict[str, object], Tag("<object>")],
+    by_shape("a string or an object"),
+]
+
+
+class TemplateFields(Wire):
+    """How messages become a prompt. A template itself never comes from a client."""
+
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: dict[str, object] | None = None
+    chat_template: object = Field(default=None, description="refused")
+
+
+class ChatRequest(SamplingFields, TemplateFields, StructureFields):
+    """The body of `POST /v1/chat/completions`."""
+
+    messages: Messages
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = Field(default=None, description="wins over max_tokens")
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    tools: Objects | None = None
+    tool_choice: ToolChoice | None = None
+    functions: list[object] | None = None
+    function_call: object = None
+    modalities: Annotated[list[str], Field(fail_fast=True)] | None = None
+    audio: object = None
+    web_search_options: object = None
+    prediction: dict[str, object] | None = None
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+class TopLogprob(TypedDict):
+    """One of the likeliest tokens at a place."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprobBody(TopLogprob):
+    """The chosen token at a place, and the likeliest ones there."""
+
+    top_logprobs: list[TopLogprob]
+
+
+class LogprobsBody(TypedDict):
+    """`logprobs` of a choice."""
+
+    content: list[TokenLogprobBody]
+    refusal: None
+
+
+class AssistantMessage(TypedDict):
+    """The answer."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+
+
+class _TokenIds(TypedDict, total=False):
+    token_ids: list[int]
+
+
+class ChatChoice(_TokenIds):
+    """One choice of a whole answer."""
+
+    index: int
+    message: AssistantMessage
+    logprobs: LogprobsBody | None
+    finish_reason: Literal["stop", "length"]
+    stop_reason: str | int | None
+
+
+class _PromptTokenIds(TypedDict, total=False):
+    prompt_token_ids: list[int]
+
+
+class ChatCompletion(_PromptTokenIds):
+    """A whole answer."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[ChatChoice]
+    usage: UsageBody
+
+
+class ChunkDelta(TypedDict, total=False):
+    """What a chunk adds to its choice's message."""
+
+    role: Literal["assistant"]
+    content: str
+
+
+class ChunkChoice(_TokenIds):
+    """One choice's part of a chunk."""
+
+    index: int
+    delta: ChunkDelta
+    logprobs: LogprobsBody | None
+    finish_reason: Literal["stop", "length"] | None
+    stop_reason: str | int | None
+
+
+class _ChunkExtras(TypedDict, total=False):
+    usage: UsageBody | None
+    prompt_token_ids: list[int]
+
+
+class ChatChunk(_ChunkExtras):
+    """One event of a streamed answer."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[ChunkChoice]
