@@ -1,0 +1,143 @@
+"""Middleware: the body limit, keys, and which pages may call. Pure ASGI."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from hmac import compare_digest
+from typing import TypedDict
+
+from pydantic import SecretStr
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.errors import Kind, failure_response
+
+_LOCAL_PAGES = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+
+
+class _BodyTooLarge(Exception):
+    """The body that is being received passed the limit."""
+
+
+class BodyLimit:
+    """Answers 413 to a body over `max_bytes`: at once by its declared length, else when that much has arrived."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the rest of the application with a counted body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif self._declared(scope) > self._max_bytes:
+            await self._refusal()(scope, receive, send)
+        else:
+            await self._count(scope, receive, send)
+
+    @staticmethod
+    def _declared(scope: Scope) -> int:
+        length = Headers(scope=scope).get("content-length", "0")
+        return int(length) if length.isdecimal() else 0
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received = 0
+        started = False
+
+        async def receive_counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
+                raise _BodyTooLarge
+            return message
+
+        async def send_unless_refused(message: Message) -> None:
+            # Whatever the application makes of the error that ended its read, the answer is 413.
+            nonlocal started
+            if started or received <= self._max_bytes:
+                started = True
+                await send(message)
+
+        try:
+            await self._app(scope, receive_counted, send_unless_refused)
+        except _BodyTooLarge:
+            if started:
+                raise
+        if received > self._max_bytes and not started:
+            await self._refusal()(scope, receive, send)
+
+    def _refusal(self) -> ASGIApp:
+        message = f"the body is larger than {self._max_bytes} bytes"
+        return failure_response(413, message, kind=Kind.INVALID_REQUEST, code="request_too_large")
+
+
+class Keys:
+    """Asks for one of `keys` on every path but the open ones; no keys, no questions.
+
+    All keys are compared, by digest and in constant time, so that timing tells nothing about them.
+    """
+
+    def __init__(self, app: ASGIApp, *, keys: Iterable[SecretStr], open_paths: frozenset[str]) -> None:
+        self._app = app
+        self._digests = [sha256(key.get_secret_value().encode()).digest() for key in keys]
+        self._open_paths = open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the rest of the application if the request may pass."""
+        if scope["type"] != "http" or not self._digests or self._is_open(scope) or self._has_key(scope):
+            await self._app(scope, receive, send)
+            return
+        response = failure_response(
+            401,
+            "no API key, or a wrong one: send `Authorization: Bearer KEY`",
+            kind=Kind.INVALID_REQUEST,
+            code="invalid_api_key",
+            headers={"www-authenticate": "Bearer"},
+        )
+        await response(scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        return scope["method"] == "OPTIONS" or scope["path"].removeprefix("/v1") in self._open_paths
+
+    def _has_key(self, scope: Scope) -> bool:
+        found = False
+        for given in _given_keys(scope):
+            digest = sha256(given).digest()
+            for known in self._digests:
+                found |= compare_digest(digest, known)
+        return found
+
+
+def _given_keys(scope: Scope) -> list[bytes]:
+    given = []
+    for name, value in scope["headers"]:
+        scheme, _, rest = value.partition(b" ")
+        if name == b"authorization" and scheme.lower() == b"bearer":
+            given.append(rest.strip())
+        elif name == b"x-api-key":
+            given.append(value.strip())
+    return given
+
+
+class CorsOptions(TypedDict):
+    """What Starlette's CORSMiddleware is told."""
+
+    allow_origins: list[str]
+    allow_origin_regex: str | None
+    allow_methods: list[str]
+    allow_headers: list[str]
+    expose_headers: list[str]
+    allow_private_network: bool
+
+
+def cors_options(origins: Iterable[str]) -> CorsOptions:
+    """Which pages may call: full origins, `localhost` for any port of this machine, `*` for all."""
+    named = list(origins)
+    return CorsOptions(
+        allow_origins=[origin for origin in named if origin != "localhost"],
+        allow_origin_regex=_LOCAL_PAGES if "localhost" in named else None,
+        allow_methods=["GET", "HEAD", "POST", "DELETE", "OPTIONS"],
+        allow_headers=["*"],
+        expose_headers=["x-request-id", "openai-processing-ms", "retry-after"],
+        allow_private_network=True,  # an allowed page may be on the internet and this server on the page's own machine
+    )
