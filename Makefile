@@ -1,0 +1,92 @@
+# Every target sets up what it needs: on a fresh machine with Python 3.11, `make serve` is enough.
+# pip's own configuration decides where packages come from, and with it whether torch is CPU's or CUDA's.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+PYTHON = python3.11
+DEFAULT_MODEL := .models/SmolLM2-135M-Instruct.Q4_1.gguf
+MODEL = $(DEFAULT_MODEL)
+HOST =
+PORT =
+PROMPT = The tide leaves a mark
+JOBS = 2
+ARGS =
+
+VENV := .venv
+VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())' 2>/dev/null)
+INSTALLED := $(VENV)/.tidemark-$(VERSION)
+INSTALLED_DEV := $(INSTALLED)-dev
+FETCHED := $(if $(filter $(DEFAULT_MODEL),$(MODEL)),$(DEFAULT_MODEL))
+
+export PROMPT  # by the environment, so that it may hold any quotes
+
+.PHONY: help serve trace model test check format laws-hour mutants bench bench-transformers clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
+	@echo; echo "Variables: MODEL=$(MODEL) HOST= PORT= PROMPT= ARGS='more flags' PYTHON=$(PYTHON)"
+
+serve: $(INSTALLED) $(FETCHED) ## serve MODEL, by default SmolLM2-135M-Instruct on 127.0.0.1:8000
+	@exec $(VENV)/bin/tidemark serve '$(MODEL)' $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)
+
+trace: $(INSTALLED) $(FETCHED) ## show each step of PROMPT as a table of marks and blocks
+	@exec $(VENV)/bin/tidemark trace "$$PROMPT" --model '$(MODEL)' $(ARGS)
+
+model: $(DEFAULT_MODEL) ## fetch the default model
+
+test: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## run the tests; ARGS='tests/config -k toml' runs some
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(or $(ARGS),--numprocesses $(JOBS) --dist worksteal --cov)
+
+check: $(INSTALLED_DEV) ## formatting, lint, types and layers
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(INSTALLED_DEV) ## format the code and mend what lint can
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+laws-hour: $(INSTALLED_DEV) ## look for broken laws at random for an hour
+	end=$$((SECONDS + 3600)); while ((SECONDS < end)); do \
+	  OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest --numprocesses $(JOBS) --hypothesis-profile hour tests/laws $(ARGS); \
+	done
+
+mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show that the tests see it
+	$(VENV)/bin/python -m tests.mutants $(ARGS)
+
+bench: $(INSTALLED_DEV) $(FETCHED) ## measure the server
+	$(VENV)/bin/python benchmarks/bench.py --model '$(MODEL)' $(ARGS)
+
+bench-transformers: $(INSTALLED_DEV) $(FETCHED) ## measure the server beside transformers serve
+	$(VENV)/bin/python benchmarks/transformers_serve.py --model '$(MODEL)' $(ARGS)
+
+clean: ## remove everything that was installed, fetched or cached
+	rm -rf $(VENV) .models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# An installation whose mark is missing never ended, or is another Python's: it is made anew.
+define install
+	@[[ '$(VERSION)' == 3.11.* ]] || { \
+	  echo "Tidemark needs Python 3.11, $(PYTHON) is $(or $(VERSION),not there): give PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; }
+	@[[ -e $(INSTALLED) ]] || rm -rf $(VENV)
+	@[[ -d $(VENV) ]] || { echo "Installing into $(VENV), a few minutes the first time"; $(PYTHON) -m venv $(VENV); }
+	@rm -f $(VENV)/.tidemark-*
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '$(1)'
+	@touch $(INSTALLED)
+endef
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(call install,.)
+
+$(INSTALLED_DEV): pyproject.toml constraints.txt
+	$(call install,.[dev])
+	@touch $@
+
+$(DEFAULT_MODEL): | $(INSTALLED)
+	$(VENV)/bin/python deploy/fetch_model.py $@
