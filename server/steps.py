@@ -1,0 +1,98 @@
+"""Steps as text: one line or one JSON object for each sequence in each step of a trace."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import orjson
+
+from engine.stats import StepRecord, StepRow
+
+BAR_CELLS = 32
+TIMES = "×"  # noqa: RUF001  # the sign itself, not the letter
+LEGEND = "█ computed before, or found in the cache  ▓ computed in this step  ▒ chosen, not in the cache yet"
+_HEADS = ("step", "sequence", "chunk", "planned", "computed", "accepted", "published", "chosen")
+_WIDTHS = (4, 8, 9, 7, 8, 8, 9, 12)
+
+
+def header(*, num_positions: int) -> str:
+    """The table's head, for sequences of at most `num_positions`."""
+    return _columns((*_HEADS, _bar_head(num_positions), "blocks"), num_positions)
+
+
+def lines(record: StepRecord, *, num_positions: int, text_of: Callable[[int], str]) -> Iterator[str]:
+    """One line for each sequence in the step."""
+    for row in record.rows:
+        chosen = "".join(text_of(token) for token in row.tokens)
+        start, stop = row.chunk
+        marks = (str(mark) for mark in (row.planned, row.computed, row.accepted, row.published))
+        cells = (str(record.step), row.sequence, f"[{start},{stop})", *marks, repr(chosen) if row.tokens else "-")
+        yield _columns((*cells, bar(row, num_positions=num_positions), owners(row.blocks)), num_positions)
+
+
+def objects(record: StepRecord) -> Iterator[str]:
+    """One JSON object for each sequence in the step."""
+    for row in record.rows:
+        yield orjson.dumps(
+            {
+                "step": record.step,
+                "sequence": row.sequence,
+                "chunk": row.chunk,
+                "planned": row.planned,
+                "computed": row.computed,
+                "accepted": row.accepted,
+                "published": row.published,
+                "tokens": row.tokens,
+                "blocks": row.blocks,
+            }
+        ).decode()
+
+
+def bar(row: StepRow, *, num_positions: int) -> str:
+    """The sequence from its first position to its last possible one; a cell shows what is new in it, if anything is."""
+    num_cells = _num_cells(num_positions)
+    edges = [cell * num_positions // num_cells for cell in range(num_cells + 1)]
+    return "".join(_cell(row, low, high) for low, high in pairwise(edges))
+
+
+def _cell(row: StepRow, low: int, high: int) -> str:
+    start, _ = row.chunk
+    if max(low, start) < min(high, row.computed):
+        return "▓"
+    if max(low, row.computed) < min(high, row.accepted):
+        return "▒"
+    return "█" if low < row.computed else "·"
+
+
+def owners(blocks: Sequence[tuple[int, int]]) -> str:
+    """Block ids in order, runs joined, with the number of their owners where it is not one."""
+    return " ".join(_run(run) for run in _runs(blocks)) or "-"
+
+
+def _runs(blocks: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    run: list[tuple[int, int]] = []
+    for block, count in blocks:
+        if run and (block, count) != (run[-1][0] + 1, run[-1][1]):
+            yield run
+            run = []
+        run.append((block, count))
+    if run:
+        yield run
+
+
+def _run(run: list[tuple[int, int]]) -> str:
+    (first, count), (last, _) = run[0], run[-1]
+    ids = str(first) if first == last else f"{first}-{last}"
+    return ids if count == 1 else f"{ids}{TIMES}{count}"
+
+
+def _num_cells(num_positions: int) -> int:
+    return min(BAR_CELLS, num_positions)
+
+
+def _bar_head(num_positions: int) -> str:
+    return f"positions 0 to {num_positions - 1}"
+
+
+def _columns(cells: Iterable[str], num_positions: int) -> str:
+    widths = (*_WIDTHS, max(_num_cells(num_positions), len(_bar_head(num_positions))), 0)
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))

@@ -1,0 +1,73 @@
+"""A trace's steps, as a table and as JSON."""
+
+import json
+
+from engine.stats import StepRecord, StepRow
+from server.steps import TIMES, bar, header, lines, objects, owners
+
+PREFILL = StepRow("a/0", 6, 6, 7, 7, (0, 6), (42,), ((0, 1), (1, 1)))
+DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), ((0, 1), (1, 1)))
+PART = StepRow("b/0", 4, 4, 6, 6, (2, 4), (), ((0, 2), (5, 1)))
+
+
+def text_of(token: int) -> str:
+    return {42: " the", 43: "\n"}[token]
+
+
+def test_the_bar_tells_what_was_there_what_is_new_and_what_was_chosen() -> None:
+    assert bar(PREFILL, num_positions=10) == "▓▓▓▓▓▓▒···"
+    assert bar(DECODE, num_positions=10) == "██████▓▒··"
+    assert bar(PART, num_positions=10) == "██▓▓▒▒····"
+
+
+def test_a_long_sequence_is_scaled_and_its_newest_position_is_never_lost() -> None:
+    row = StepRow("a/0", 501, 501, 502, 502, (500, 501), (42,), ())
+
+    shown = bar(row, num_positions=1000)
+
+    assert len(shown) == 32
+    assert shown == "█" * 16 + "▓" + "·" * 15
+
+
+def test_blocks_are_joined_to_runs_of_equal_owners() -> None:
+    assert owners(()) == "-"
+    assert owners(((3, 1),)) == "3"
+    assert owners(((0, 2), (1, 2), (2, 2), (3, 1), (7, 1), (8, 1))) == f"0-2{TIMES}2 3 7-8"
+
+
+def test_a_row_has_every_mark_and_the_chosen_text() -> None:
+    record = StepRecord(3, (DECODE, PART))
+
+    head = header(num_positions=10).split()
+    first, second = lines(record, num_positions=10, text_of=text_of)
+
+    assert head[:8] == ["step", "sequence", "chunk", "planned", "computed", "accepted", "published", "chosen"]
+    assert first.split() == ["3", "a/0", "[6,7)", "7", "7", "8", "8", r"'\n'", "██████▓▒··", "0-1"]
+    assert second.split() == ["3", "b/0", "[2,4)", "4", "4", "6", "6", "-", "██▓▓▒▒····", f"0{TIMES}2", "5"]
+
+
+def test_the_columns_of_all_rows_stand_under_their_heads() -> None:
+    head = header(num_positions=10)
+    rows = [*lines(StepRecord(1, (PREFILL,)), num_positions=10, text_of=text_of)]
+    rows += lines(StepRecord(2, (DECODE, PART)), num_positions=10, text_of=text_of)
+
+    for column in ("chunk", "planned", "published", "chosen", "blocks"):
+        at = head.index(column)
+        assert all(row[at - 1] == " " and row[at] != " " for row in rows), column
+
+
+def test_json_has_one_object_a_sequence_and_step() -> None:
+    shown = [json.loads(line) for line in objects(StepRecord(3, (DECODE, PART)))]
+
+    assert shown[0] == {
+        "step": 3,
+        "sequence": "a/0",
+        "chunk": [6, 7],
+        "planned": 7,
+        "computed": 7,
+        "accepted": 8,
+        "published": 8,
+        "tokens": [43],
+        "blocks": [[0, 1], [1, 1]],
+    }
+    assert shown[1]["sequence"] == "b/0"
