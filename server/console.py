@@ -24,6 +24,10 @@ class Console:
             else:
                 self._put(f"{text}\n")
 
+    def clear(self) -> None:
+        """Take the progress line away."""
+        self.write("")
+
     def line(self, text: str) -> None:
         """Say something that stays."""
         self.write(f"{text}\n")

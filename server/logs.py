@@ -16,9 +16,9 @@ class Log:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def debug(self, event: str, **fields: Field) -> None:
+    def debug(self, event: str, *, error: BaseException | None = None, **fields: Field) -> None:
         """What only a closer look needs, such as a probe."""
-        self._logger.debug(event, extra={"fields": fields})
+        self._logger.debug(event, exc_info=error, extra={"fields": fields})
 
     def info(self, event: str, **fields: Field) -> None:
         """A request's end, a change of state."""
