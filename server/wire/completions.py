@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypedDict
 
-from server.wire.base import Tokens, Wire
+from server.wire.base import Tokens
 from server.wire.sampling import SamplingFields, StructureFields
 from server.wire.usage import UsageBody
 
@@ -30,7 +30,7 @@ Prompt = Annotated[
     Discriminator(
         _prompt_tag,
         custom_error_type="wrong_type",
-        custom_error_message="must be a string, or a list, not empty, of strings, of token ids or of lists of token ids",
+        custom_error_message="must be a string, or a list (not empty) of strings, token ids or lists of token ids",
     ),
 ]
 
@@ -39,7 +39,9 @@ class CompletionRequest(SamplingFields, StructureFields):
     """The body of `POST /v1/completions`."""
 
     prompt: Prompt
-    max_tokens: Annotated[int, Field(ge=0)] | None = Field(default=None, description="16 if absent; 0 scores the prompt")
+    max_tokens: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="16 if absent; 0 scores the prompt"
+    )
     echo: bool | None = None
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     best_of: Annotated[int, Field(ge=1, le=128)] | None = Field(default=None, description="n, or absent")
@@ -87,5 +89,3 @@ class Completion(_Usage):
     model: str
     system_fingerprint: str
     choices: list[CompletionChoice]
-
-

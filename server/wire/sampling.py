@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from server.wire.base import Stop, Tokens, Wire
 
+MAX_BIAS = 100
 MAX_BIASES = 4096
 MAX_STOP_TOKENS = 4096
 _MAX_SHOWN_KEY = 20  # characters of a wrong key that its error repeats
@@ -45,9 +46,9 @@ def _token_id(key: str) -> int:
 
 
 def _bias(value: object) -> float:
-    if type(value) in (int, float) and -100 <= value <= 100:  # type: ignore[operator]  # a number by its exact type
-        return float(value)  # type: ignore[arg-type]  # as above
-    raise PydanticCustomError("logit_bias", "must have numbers from -100 to 100")
+    if isinstance(value, int | float) and not isinstance(value, bool) and -MAX_BIAS <= value <= MAX_BIAS:
+        return float(value)
+    raise PydanticCustomError("logit_bias", "must have numbers from -{most} to {most}", {"most": MAX_BIAS})
 
 
 LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[str, float])]

@@ -1,0 +1,59 @@
+"""Text completions."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from server import deliver
+from server.account import Account
+from server.body import read_body
+from server.openapi import ERRORS, STREAMED, body_of
+from server.prompt import completion_prompts
+from server.recorder import Endpoint
+from server.render.completions import Completions, echo_of
+from server.render.reply import new_id, reply_of
+from server.requests import Wanted, requests_of
+from server.rules import check_completion, check_num_prompts
+from server.service import Service
+from server.wire.completions import Completion, CompletionRequest
+
+DEFAULT_MAX_TOKENS = 16  # OpenAI's
+
+router = APIRouter(tags=["generate"])
+
+
+@router.post(
+    "/completions",
+    response_model=Completion,
+    responses=STREAMED | ERRORS,
+    openapi_extra=body_of(CompletionRequest),
+)
+async def create_completion(request: Request) -> Response:
+    """Continue one text or several, whole or as a stream of events."""
+    service = Service.of(request)
+    with Account.of(request, service.requests, Endpoint.COMPLETIONS) as account:
+        body = await read_body(request, CompletionRequest, max_depth=service.settings.server.max_json_depth)
+        loaded = service.loaded()
+        loaded.check_name(body.model)
+        check_completion(body)
+        check_num_prompts(body, most=service.settings.engine.max_waiting)
+        prompts = await completion_prompts(loaded.tokenizer, body)
+
+        id = new_id("cmpl")
+        asked = requests_of(id, body, prompts, _wanted(body), eos_ids=loaded.tokenizer.eos_ids)
+        reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=body.logprobs)
+        echoes = [echo_of(one, reply.vocabulary, skip_special=reply.skip_special) for one in prompts if body.echo]
+        answer = Completions(reply, prompts, echoes)
+
+        streams = deliver.start(loaded.engine, asked, account, param="prompt")
+        if body.stream:
+            return deliver.stream(streams, answer, account, service.settings)
+        return await deliver.whole(request, streams, answer, account)
+
+
+def _wanted(body: CompletionRequest) -> Wanted:
+    return Wanted(
+        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        top_logprobs=body.logprobs,
+        prompt_logprobs=body.logprobs if body.echo else None,
+    )

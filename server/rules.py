@@ -1,0 +1,112 @@
+"""What no type can say: rules over several fields, and what this model or server does not have."""
+
+from server.errors import ApiError, unsupported
+from server.wire.chat import ChatRequest, TemplateFields
+from server.wire.completions import CompletionRequest
+from server.wire.sampling import SamplingFields, StructureFields
+
+_STRUCTURE = ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "background")
+_CHAT = ("functions", "audio", "web_search_options")
+
+# Arguments of the call that renders a template; a template's own variables have other names.
+_RESERVED_KWARGS = frozenset(
+    {
+        "add_generation_prompt",
+        "chat_template",
+        "continue_final_message",
+        "conversation",
+        "max_length",
+        "messages",
+        "padding",
+        "return_assistant_tokens_mask",
+        "return_dict",
+        "return_tensors",
+        "sanitize_control_tokens",
+        "tokenize",
+        "tokenizer_kwargs",
+        "tools",
+        "truncation",
+    }
+)
+
+
+def wrong(param: str, message: str) -> ApiError:
+    """A field that does not fit the others."""
+    return ApiError(400, f"{param}: {message}", param=param)
+
+
+def check_chat(body: ChatRequest) -> None:
+    """Refuse what the fields together, or this server, do not allow."""
+    _check_sampling(body, max_tokens=chat_max_tokens(body))
+    check_template(body)
+    _check_structure(body)
+    _check_tools(body)
+    for name in _CHAT:
+        if getattr(body, name):
+            raise unsupported(name, "is not available here")
+    if any(modality != "text" for modality in body.modalities or ()):
+        raise unsupported("modalities", "this model writes text alone")
+    if body.top_logprobs and not body.logprobs:
+        raise wrong("top_logprobs", "needs `logprobs` to be true")
+    if body.continue_final_message and body.messages[-1].role != "assistant":
+        raise wrong("continue_final_message", "needs a last message of the assistant")
+
+
+def chat_max_tokens(body: ChatRequest) -> int | None:
+    """The most tokens of a choice; the newer field wins."""
+    return body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
+
+
+def check_completion(body: CompletionRequest) -> None:
+    """Refuse what the fields together, or this server, do not allow."""
+    _check_sampling(body, max_tokens=body.max_tokens)
+    _check_structure(body)
+    if body.suffix:
+        raise unsupported("suffix", "this model does not fill in the middle")
+    if body.best_of is not None and body.best_of != (body.n or 1):
+        raise unsupported("best_of", "only as many as `n` are made")
+
+
+def check_num_prompts(body: CompletionRequest, *, most: int) -> None:
+    """Refuse more prompts than the queue could ever hold: trying again would not help."""
+    if isinstance(body.prompt, list) and not isinstance(body.prompt[0], int) and len(body.prompt) > most:
+        raise wrong("prompt", f"holds {len(body.prompt)} prompts, at most {most} are taken at once")
+
+
+def check_template(body: TemplateFields) -> None:
+    """Refuse a client's own template, and arguments that are not the template's."""
+    if body.chat_template is not None:
+        raise wrong("chat_template", "a template can't come from a client")
+    if "chat_template" in (body.chat_template_kwargs or {}):
+        raise wrong("chat_template_kwargs.chat_template", "a template can't come from a client")
+    for name in sorted(_RESERVED_KWARGS.intersection(body.chat_template_kwargs or {})):
+        raise wrong(f"chat_template_kwargs.{name}", "is no variable of a template")
+    if body.add_generation_prompt and body.continue_final_message:
+        raise wrong("continue_final_message", "goes against `add_generation_prompt`")
+
+
+def _check_sampling(body: SamplingFields, *, max_tokens: int | None) -> None:
+    if body.stream_options is not None and not body.stream:
+        raise wrong("stream_options", "needs `stream` to be true")
+    if body.min_tokens and max_tokens is not None and body.min_tokens > max_tokens:
+        raise wrong("min_tokens", f"is {body.min_tokens}, more than the {max_tokens} tokens that may be made")
+
+
+def _check_structure(body: StructureFields) -> None:
+    if body.response_format is not None and body.response_format.type != "text":
+        raise unsupported("response_format", "structured output is not available here")
+    for name in _STRUCTURE:
+        if getattr(body, name):
+            raise unsupported(name, "is not available here")
+
+
+def _check_tools(body: ChatRequest) -> None:
+    """Tools that must not be called are not in the prompt, so they change nothing."""
+    if body.tool_choice == "none":
+        return
+    if body.tools:
+        raise unsupported("tools", "tool calls are not available here")
+    if body.tool_choice not in (None, "auto"):
+        raise wrong("tool_choice", "asks for a tool, and there are no `tools`")
+    if body.function_call not in (None, "none", "auto"):
+        raise unsupported("function_call", "tool calls are not available here")
