@@ -60,10 +60,10 @@ mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show t
 	$(VENV)/bin/python -m tests.mutants $(ARGS)
 
 bench: $(INSTALLED_DEV) $(FETCHED) ## measure the server
-	$(VENV)/bin/python benchmarks/bench.py --model '$(MODEL)' $(ARGS)
+	$(VENV)/bin/python -m benchmarks.bench --model '$(MODEL)' $(ARGS)
 
 bench-transformers: $(INSTALLED_DEV) $(FETCHED) ## measure the server beside transformers serve
-	$(VENV)/bin/python benchmarks/transformers_serve.py --model '$(MODEL)' $(ARGS)
+	$(VENV)/bin/python -m benchmarks.transformers_serve --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
