@@ -1,0 +1,52 @@
+"""App: the routes and what stands around them, outermost first."""
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from config.settings import ServerSettings, Settings
+from server.errors import install_error_handlers
+from server.exchange import Exchanges
+from server.logs import Log
+from server.metrics import Metrics, Reading
+from server.middleware import BodyLimit, Keys, cors_options
+from server.routes import chat, completions, health, ledger, metrics, models, tokens
+from server.service import Service
+from server.version import VERSION
+
+ROUTERS = tuple(module.router for module in (chat, completions, models, tokens, health, metrics, ledger))
+
+
+def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
+    """The whole HTTP surface over `service`; routes find it in `app.state`, and `metrics` beside it."""
+    app = FastAPI(title="Tidemark", version=VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.service = service
+    app.state.metrics = Metrics(lambda: _read(service), vllm_names=settings.server.vllm_metrics)
+    for router in ROUTERS:
+        app.include_router(router, prefix="/v1")
+        app.include_router(router, include_in_schema=False)
+    install_error_handlers(app)
+    _surround(app, settings.server, log)
+    return app
+
+
+def _surround(app: FastAPI, settings: ServerSettings, log: Log) -> None:
+    """Each call puts its middleware around the earlier ones."""
+    app.add_middleware(Keys, keys=settings.api_keys, open_paths=_open_paths(settings))
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(Exchanges, log=log)
+    app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))
+
+
+def _open_paths(settings: ServerSettings) -> frozenset[str]:
+    """What needs no key, without the prefix."""
+    always = {"/", "/health", "/ready"}
+    return frozenset(always if settings.metrics_need_key else always | {"/metrics"})
+
+
+def _read(service: Service) -> Reading:
+    loaded = service.model
+    if loaded is None:
+        name = service.settings.model.served_name
+        return Reading(name, cache=None, snapshot=None, requests=service.requests.view())
+    info = loaded.engine.info
+    return Reading(info.name, info.cache, loaded.engine.snapshot(), service.requests.view())

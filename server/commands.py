@@ -1,0 +1,131 @@
+"""Commands: tidemark serve, trace and version, each from parsed arguments to an exit code."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from engine.build import Built, build
+
+from config.errors import ConfigError
+from config.flags import add_flags, add_model
+from config.load import Loaded, resolve
+from config.render import render
+from engine.errors import EngineError
+from server.console import Console
+from server.logs import open_log
+from server.serve import load_failure, serve
+from server.trace import MAX_PROMPTS, TraceOptions, trace
+from server.version import VERSION
+
+CONFIG_FAILED = 2  # as argparse's own
+
+
+def run(argv: Sequence[str] | None) -> int:
+    """Run the command that `argv` names (None: the process's own) and return its exit code."""
+    arguments = _parser().parse_args(argv)
+    console = Console(sys.stderr)
+    try:
+        return int(arguments.command(arguments, console))
+    except ConfigError as error:
+        for line in str(error).splitlines():
+            console.line(f"tidemark: {line}")
+        return CONFIG_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "tidemark", description="Serve an open language model over HTTP, as OpenAI's API does.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"tidemark {VERSION}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serve(commands.add_parser("serve", help="serve a model", description=_SERVE, epilog=_SOURCES))
+    _add_trace(commands.add_parser("trace", help="show each step of a prompt", description=_TRACE, epilog=_SOURCES))
+    commands.add_parser("version", help="print the version").set_defaults(command=_version)
+    return parser
+
+
+_SERVE = (
+    "Serve MODEL until a signal. The first SIGTERM or SIGINT lets running requests finish (exit 0), a second one "
+    "ends the process at once (exit 128 + the signal's number). Exit 1: the port, the model or the engine failed."
+)
+_TRACE = (
+    "Run PROMPT through the engine and print each step: the chunk of positions, the four marks, the tokens "
+    "chosen, and the blocks with their owners."
+)
+_SOURCES = "Every setting may also come from a TOML file or the environment; see --print-config."
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_flags(parser)
+    parser.set_defaults(command=_serve)
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", metavar="PROMPT", help="the user's message")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a step and sequence")
+    parser.add_argument("--max-tokens", type=_count, default=16, metavar="N", help="most tokens to choose (default 16)")
+    parser.add_argument("--with", dest="others", action="append", default=[], metavar="PROMPT",
+                        help="another prompt that runs beside the first; may be repeated")  # fmt: skip
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run everything N times (default 1)")
+    parser.add_argument("--raw", action="store_true", help="take prompts as they are, without the chat template")
+    add_flags(parser)
+    parser.set_defaults(command=_trace)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1, got {text!r}")
+    return int(text)
+
+
+def _serve(arguments: argparse.Namespace, console: Console) -> int:
+    loaded = resolve(arguments)
+    if loaded.print_config:
+        return _print_config(loaded)
+    log = open_log(level=loaded.settings.server.log_level, stream=console)
+    return serve(loaded.settings, build=build, console=console, log=log)
+
+
+def _trace(arguments: argparse.Namespace, console: Console) -> int:
+    loaded = resolve(arguments)
+    if loaded.print_config:
+        return _print_config(loaded)
+    prompts = (arguments.prompt, *arguments.others)
+    if len(prompts) > MAX_PROMPTS:
+        raise ConfigError(f"--with: at most {MAX_PROMPTS} prompts run together, got {len(prompts)}")
+    options = TraceOptions(
+        prompts, arguments.max_tokens, repeat=arguments.repeat, raw=arguments.raw, as_json=arguments.json
+    )
+    open_log(level=loaded.settings.server.log_level, stream=console)
+    try:
+        built = build(loaded.settings, progress=console.progress)
+    except Exception as error:  # noqa: BLE001  # whatever a model's files provoke, it can't be served
+        console.line(load_failure(loaded.settings, error))
+        return 1
+    console.clear()
+    return _show(built, options, console)
+
+
+def _show(built: Built, options: TraceOptions, console: Console) -> int:
+    code = 0
+    try:
+        trace(built, options, Console(sys.stdout).line)
+    except* EngineError as errors:
+        console.line(f"tidemark: {_first(errors)}")
+        code = 1
+    return code
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _print_config(loaded: Loaded) -> int:
+    sys.stdout.write(render(loaded))
+    return 0
+
+
+def _version(_arguments: argparse.Namespace, _console: Console) -> int:
+    sys.stdout.write(f"tidemark {VERSION}\n")
+    return 0

@@ -1,0 +1,275 @@
+"""Serve: the process from the bound port to the exit code. Owns the HTTP server and the engine."""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NoReturn, Protocol
+
+import uvicorn
+import uvloop
+from engine.build import Built
+from pydantic import ByteSize
+from starlette.types import ASGIApp
+
+from config.settings import ServerSettings, Settings
+from engine.engine import Engine
+from engine.errors import EngineError
+from engine.stats import ModelInfo
+from server.app import create_app
+from server.console import Console
+from server.logs import Log
+from server.service import Service
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LAST_WORDS_SECONDS = 2.0  # for answers that have ended to reach their clients once the drain limit has passed
+LAST_STEP_SECONDS = 10.0  # for the step in flight when the engine is stopped; one that takes longer hangs
+
+
+class Build(Protocol):
+    """What makes the engine: blocking, in a thread of its own."""
+
+    def __call__(self, settings: Settings, *, progress: Callable[[str], None]) -> Built:
+        """Load the model and lay out its cache, saying how it goes."""
+        ...
+
+
+def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> int:
+    """Serve until a signal or a failure, and return the exit code.
+
+    0 after a SIGTERM or SIGINT, 1 where the port, the model or the engine failed. A second signal
+    does not return: it ends the process with 128 and its number.
+    """
+    host, port = settings.server.host, settings.server.port
+    try:
+        listener = bind(host, port)
+    except OSError as error:
+        console.line(f"tidemark: can't listen on {host} port {port}: {_reason(error)}")
+        return 1
+    process = Process(settings, listener=listener, build=build, console=console, log=log)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(process.run())
+    if process.loads:
+        leave_at_once(code)  # a thread inside torch can be neither cancelled nor finalized
+    return code
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens: connections wait in its backlog until the server reads them."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server((str(address[0]), port), family=family)
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words; to `strerror` the socket module adds the address, which is said already."""
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return str(error.strerror or error)
+    return os.strerror(error.errno)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End the process without waiting for any thread."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class Process:
+    """One life of the server: load, serve, drain, end."""
+
+    def __init__(
+        self, settings: Settings, *, listener: socket.socket, build: Build, console: Console, log: Log
+    ) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._build = build
+        self._console = console
+        self._log = log
+        self._began = time.monotonic()
+        self._service = Service(settings)
+        self._http = HttpServer(create_app(settings, self._service, log=log), settings.server)
+        self._loader: threading.Thread | None = None
+        self._code = 0
+
+    @property
+    def loads(self) -> bool:
+        """Whether a model is being loaded still."""
+        return self._loader is not None and self._loader.is_alive()
+
+    async def run(self) -> int:
+        """Live, and return the exit code."""
+        loop = asyncio.get_running_loop()
+        self._ending: asyncio.Future[None] = loop.create_future()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._http.serve(sockets=[self._listener]))
+                await self._live(group)
+                self._http.should_exit = True
+        except* Exception as errors:  # noqa: BLE001  # the last one to know: say it, and end with an error
+            self._log.failure("server_failed", error=errors)
+            self._code = 1
+        self._log.info("stopped", exit_code=self._code)
+        return self._code
+
+    async def _live(self, group: asyncio.TaskGroup) -> None:
+        engine = await self._load()
+        if engine is None:
+            return
+        running = group.create_task(self._run_engine(engine))
+        await self._ending
+        deadline = time.monotonic() + self._settings.server.drain_seconds
+        await self._drain(engine)
+        await self._stop(engine, running)
+        self._http.finish_within(max(deadline - time.monotonic(), LAST_WORDS_SECONDS))
+
+    # -- states -------------------------------------------------------------------------------
+
+    async def _load(self) -> Engine | None:
+        """The engine, or None where a failure or a signal came first."""
+        self._log.info("loading", model=self._settings.model.path, url=url_of(self._listener))
+        loading = self._start_loader()
+        await asyncio.wait([loading, self._ending], return_when=asyncio.FIRST_COMPLETED)
+        if not loading.done():
+            return None
+        try:
+            built = loading.result()
+        except Exception as error:  # noqa: BLE001  # whatever a model's files provoke, it can't be served
+            self._refuse_model(error)
+            return None
+        self._service.attach(built)
+        self._announce(built.engine.info)
+        return built.engine
+
+    async def _run_engine(self, engine: Engine) -> None:
+        try:
+            await engine.run()
+        except Exception as error:  # noqa: BLE001  # it must not cancel the server, which has streams to end
+            self._service.fail()
+            self._log.failure("engine_died", error=error)
+            self._end(1)
+
+    async def _drain(self, engine: Engine) -> None:
+        """Let what runs finish, within the limit; new requests are refused meanwhile."""
+        limit = self._settings.server.drain_seconds
+        engine.drain()
+        seen = engine.snapshot()
+        self._log.info("draining", unfinished=seen.running + seen.waiting + seen.paused, limit_seconds=limit)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(engine.drained(), limit)
+
+    async def _stop(self, engine: Engine, running: asyncio.Task[None]) -> None:
+        """End what still runs with an error event, and the engine's loop."""
+        engine.stop()
+        await asyncio.wait([running], timeout=LAST_STEP_SECONDS)
+        if not running.done():
+            self._log.failure("step_hangs", waited_seconds=LAST_STEP_SECONDS)
+            leave_at_once(1)
+
+    # -- what ends it -------------------------------------------------------------------------
+
+    def _on_signal(self, number: int) -> None:
+        name = signal.Signals(number).name
+        if self._ending.done():
+            self._log.info("ended_at_once", signal=name)
+            leave_at_once(128 + number)
+        self._log.info("ending", signal=name)
+        self._end(0)
+
+    def _end(self, code: int) -> None:
+        self._code = max(self._code, code)
+        if not self._ending.done():
+            self._ending.set_result(None)
+
+    def _say(self, text: str) -> None:
+        self._console.progress(f"tidemark: {text}")
+
+    def _refuse_model(self, error: Exception) -> None:
+        self._console.line(load_failure(self._settings, error))
+        self._log.debug("load_failed", error=error)
+        self._end(1)
+
+    def _announce(self, info: ModelInfo) -> None:
+        seconds = time.monotonic() - self._began
+        self._console.line(f"tidemark: {describe(info)}, loaded in {seconds:.1f} s, {url_of(self._listener)}")
+
+    def _start_loader(self) -> asyncio.Future[Built]:
+        """Build in a daemon thread: unlike an executor's it does not keep the process from ending."""
+        loop = asyncio.get_running_loop()
+        loading: asyncio.Future[Built] = loop.create_future()
+
+        def deliver(settle: Callable[[], None]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
+                loop.call_soon_threadsafe(lambda: None if loading.done() else settle())
+
+        def load() -> None:
+            try:
+                built = self._build(self._settings, progress=self._say)
+            except Exception as error:  # noqa: BLE001  # handed to the one who waits
+                deliver(partial(loading.set_exception, error))
+            else:
+                deliver(partial(loading.set_result, built))
+
+        self._loader = threading.Thread(target=load, name="load", daemon=True)
+        self._loader.start()
+        return loading
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without signal handlers of its own: who is told to end is the process."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=settings.idle_connection_seconds,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+    def finish_within(self, seconds: float) -> None:
+        """Close once the answers under way have been sent, or `seconds` have passed."""
+        self.config.timeout_graceful_shutdown = math.ceil(seconds)
+        self.should_exit = True
+
+
+def load_failure(settings: Settings, error: Exception) -> str:
+    """Why the model can't be served, on one line."""
+    reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
+    return f"tidemark: can't serve {settings.model.path}: {' '.join(reason.split())}"
+
+
+def describe(info: ModelInfo) -> str:
+    """The model, and the layout and size of its cache, on one line."""
+    cache = info.cache
+    size = ByteSize(cache.num_blocks * cache.block_bytes).human_readable()
+    return (
+        f"{info.name} ({info.architecture}, {info.dtype}, context {info.context_length}); "
+        f"cache: {cache.layout}, {cache.dtype}, {cache.num_blocks} blocks x {cache.block_size} "
+        f"= {cache.num_positions} positions, {size}"
+    )
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where the listener is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

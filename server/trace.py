@@ -1,0 +1,130 @@
+"""Trace: run prompts through the real engine and show every step's marks and blocks."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+from engine.build import Built
+
+from engine.engine import Engine
+from engine.request import FinishReason, Request, Sampling, Stopping, Usage
+from engine.stats import Snapshot, StepRecord
+from engine.stream import DeltaStream
+from engine.text import Tokenizer
+from server import steps
+
+MAX_PROMPTS = len(ascii_lowercase)  # each is named by a letter
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What is traced: all prompts at once, `repeat` times over. `raw` prompts skip the chat template."""
+
+    prompts: tuple[str, ...]
+    max_tokens: int
+    repeat: int
+    raw: bool
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What became of one request."""
+
+    request_id: str
+    text: str
+    reason: FinishReason
+    usage: Usage
+
+
+def trace(built: Built, options: TraceOptions, write_line: Callable[[str], None]) -> None:
+    """Write each step as it happens; as a table, then also what came of each request.
+
+    Raises:
+        EngineError: a prompt was refused, or the engine failed on it.
+    """
+    rounds = [[*_requests(built.tokenizer, options, number)] for number in range(1, options.repeat + 1)]
+    longest = max(len(request.prompt) for request in rounds[0]) + options.max_tokens
+    num_positions = min(longest, built.engine.info.context_length)
+
+    def show(record: StepRecord) -> None:
+        text_of = built.engine.vocabulary.text_of
+        table = steps.lines(record, num_positions=num_positions, text_of=text_of)
+        for line in steps.objects(record) if options.as_json else table:
+            write_line(line)
+
+    built.engine.observe(show)
+    if not options.as_json:
+        write_line(steps.LEGEND)
+        write_line(steps.header(num_positions=num_positions))
+    ended = asyncio.run(_run(built.engine, rounds))
+    if not options.as_json:
+        for line in _summary(ended, built.engine.snapshot()):
+            write_line(line)
+
+
+def _requests(tokenizer: Tokenizer, options: TraceOptions, number: int) -> Iterator[Request]:
+    for letter, prompt in zip(ascii_lowercase, options.prompts, strict=False):
+        yield Request(
+            id=letter if options.repeat == 1 else f"{letter}{number}",
+            prompt=tuple(_encode(tokenizer, prompt, raw=options.raw)),
+            sampling=Sampling(seed=0, temperature=0.0),
+            stopping=Stopping(max_tokens=options.max_tokens, eos_ids=tokenizer.eos_ids),
+            skip_special_tokens=False,
+        )
+
+
+def _encode(tokenizer: Tokenizer, prompt: str, *, raw: bool) -> list[int]:
+    if raw or not tokenizer.has_chat_template:
+        return tokenizer.encode(prompt, add_special_tokens=True)
+    return tokenizer.encode_chat(
+        [{"role": "user", "content": prompt}],
+        add_generation_prompt=True,
+        continue_final_message=False,
+        template_kwargs={},
+    )
+
+
+async def _run(engine: Engine, rounds: list[list[Request]]) -> list[_Ended]:
+    """The requests of a round run together, one round after the other."""
+    ended: list[_Ended] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(engine.run())
+        try:
+            for requests in rounds:
+                streams = [engine.open(request) for request in requests]
+                async with asyncio.TaskGroup() as readers:
+                    reads = [
+                        readers.create_task(_read(request, stream))
+                        for request, stream in zip(requests, streams, strict=True)
+                    ]
+                ended += [read.result() for read in reads]
+        finally:
+            engine.stop()
+    return ended
+
+
+async def _read(request: Request, stream: DeltaStream) -> _Ended:
+    text = ""
+    async with stream:
+        async for delta in stream:
+            text += delta.text
+            if delta.end is None:
+                continue
+            if delta.end.error is not None:
+                raise delta.end.error
+            return _Ended(request.id, text, delta.end.reason, delta.end.usage)
+    raise AssertionError("a stream ends with an end")
+
+
+def _summary(ended: list[_Ended], seen: Snapshot) -> Iterator[str]:
+    yield ""
+    for one in ended:
+        usage = one.usage
+        yield (
+            f"{one.request_id}: {usage.prompt_tokens} prompt tokens, {usage.cached_tokens} of them found in the cache, "
+            f"{usage.output_tokens} chosen, ended by {one.reason.value}: {one.text!r}"
+        )
+    blocks = seen.blocks
+    yield f"cache: {blocks.cached} blocks kept for the next prompt, {blocks.free} free, {blocks.allocated} held"

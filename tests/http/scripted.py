@@ -1,0 +1,136 @@
+"""A server process with everything real but the model: run as `python -m tests.http.scripted`.
+
+Tokens are bytes, and the model answers with the alphabet. Flags say how the model misbehaves.
+"""
+
+import argparse
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.flags import add_flags
+from config.load import resolve
+from config.settings import Settings
+from engine.build import Built
+from engine.cache.tables import BlockTables
+from engine.engine import Engine
+from engine.errors import ModelNotFound
+from engine.stats import CacheInfo, ModelInfo
+from engine.step import Chunk, ChunkResult, Plan, StepResult
+from engine.text import Vocabulary
+from server.console import Console
+from server.logs import open_log
+from server.serve import serve
+
+NUM_BLOCKS, BLOCK_SIZE = 4096, 16
+ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Script:
+    """How the model behaves. While `hold` exists no step ends once `free_steps` have run."""
+
+    hold: Path | None = None
+    free_steps: int = 0
+    dies_at: int | None = None
+
+
+class ScriptedRunner:
+    """Continues every sequence with the alphabet, by position."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._steps = 0
+
+    @property
+    def incarnation(self) -> int:
+        """The engine asks for it outside a step, so an error here is the engine's own death."""
+        if self._script.dies_at is not None and self._steps >= self._script.dies_at:
+            raise RuntimeError("the worker is gone")
+        return 0
+
+    async def execute(self, plan: Plan) -> StepResult:
+        """Answer every chunk, at once or when the hold is lifted."""
+        hold = self._script.hold
+        while hold is not None and self._steps >= self._script.free_steps and hold.exists():
+            await asyncio.sleep(0.01)  # another process holds it: there is no event to wait for
+        self._steps += 1
+        await asyncio.sleep(0)
+        return StepResult(plan.number, tuple(_continue(chunk) for chunk in plan.chunks))
+
+
+def _continue(chunk: Chunk) -> ChunkResult:
+    return ChunkResult(chunk.ticket, None if chunk.choose is None else ALPHABET[chunk.stop % len(ALPHABET)])
+
+
+class ByteTokenizer:
+    """One token a byte."""
+
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], frozenset())
+    eos_ids: frozenset[int] = frozenset()
+    bos_id: int | None = None
+    has_chat_template = True
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        """The text's bytes."""
+        del add_special_tokens
+        return list(text.encode())
+
+    def encode_chat(
+        self,
+        messages: list[dict[str, object]],
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+        template_kwargs: dict[str, object],
+    ) -> list[int]:
+        """The messages' contents."""
+        del add_generation_prompt, continue_final_message, template_kwargs
+        return self.encode("\n".join(str(message["content"]) for message in messages), add_special_tokens=True)
+
+
+def build(settings: Settings, script: Script) -> Built:
+    """The engine over the scripted model."""
+    cache = CacheInfo(BLOCK_SIZE, NUM_BLOCKS, 64, "none", "scripted")
+    length = cache.num_positions
+    return Built(
+        engine=Engine(
+            runner=ScriptedRunner(script),
+            tables=BlockTables(num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE, fingerprint="scripted"),
+            info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", cache),
+            vocabulary=ByteTokenizer.vocabulary,
+            settings=settings.engine,
+        ),
+        tokenizer=ByteTokenizer(),
+    )
+
+
+def main() -> int:
+    """Serve as the flags say."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hold", type=Path)
+    parser.add_argument("--free-steps", type=int, default=0)
+    parser.add_argument("--dies-at", type=int)
+    parser.add_argument("--load", choices=("works", "fails", "hangs"), default="works")
+    add_flags(parser)
+    arguments = parser.parse_args(["--model", "scripted", "--port", "0", *sys.argv[1:]])
+    settings = resolve(arguments, {}).settings
+    console = Console(sys.stderr)
+
+    def load(settings: Settings, *, progress: Callable[[str], None]) -> Built:
+        progress("reading the script")
+        if arguments.load == "hangs":
+            threading.Event().wait()
+        if arguments.load == "fails":
+            raise ModelNotFound("there is no script\nat all")
+        return build(settings, Script(arguments.hold, arguments.free_steps, arguments.dies_at))
+
+    log = open_log(level=settings.server.log_level, stream=console)
+    return serve(settings, build=load, console=console, log=log)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""The process from the outside: signals, exit codes, and what it says and answers meanwhile."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGINT, SIGTERM, Signals
+
+import httpx
+import pytest
+
+from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
+
+SCRIPTED = "tests.http.scripted"
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Path:
+    """While this file is there the scripted model takes no step."""
+    path = tmp_path / "hold"
+    path.touch()
+    return path
+
+
+def ask(max_tokens: int, *, stream: bool) -> dict[str, object]:
+    return {"model": "scripted", "prompt": "hi", "max_tokens": max_tokens, "stream": stream}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+
+def events(lines: Iterator[str]) -> Iterator[str]:
+    return (line.removeprefix("data: ") for line in lines if line.startswith("data: "))
+
+
+def first_text(lines: Iterator[str]) -> str:
+    return str(json.loads(next(events(lines)))["choices"][0]["text"])
+
+
+def rest_of(lines: Iterator[str]) -> list[str]:
+    return list(events(lines))
+
+
+def wait_for_refusal(client: httpx.Client) -> httpx.Response:
+    """What /ready says once it no longer says yes."""
+    while (answer := client.get("/ready")).status_code == 200:
+        pass
+    return answer
+
+
+def test_a_signal_lets_running_streams_finish_and_refuses_new_requests(hold: Path) -> None:
+    with (
+        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "2") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
+    ):
+        lines = stream.iter_lines()
+        text = first_text(lines)
+
+        server.send(SIGTERM)
+        ready = wait_for_refusal(client)
+        refused = client.post("/v1/completions", json=ask(1, stream=False))
+        alive = client.get("/health")
+        hold.unlink()
+        rest = rest_of(lines)
+        code = server.exit_code()
+
+    assert ready.status_code == refused.status_code == 503
+    assert ready.json()["error"]["code"] == refused.json()["error"]["code"] == "draining"
+    assert "retry-after" in refused.headers
+    assert alive.status_code == 200
+    assert rest[-1] == "[DONE]"
+    assert text + "".join(json.loads(event)["choices"][0]["text"] for event in rest[:-1]) == "cdefgh"
+    assert code == 0
+    assert "exit_code=0" in server.lines[-1]
+
+
+def test_what_is_not_finished_by_the_limit_ends_with_an_error_event() -> None:
+    endless = ask(60_000, stream=True)
+    with (
+        ServerProcess(SCRIPTED, "--server-drain-seconds", "0.2") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=endless) as stream,
+    ):
+        lines = stream.iter_lines()
+        first_text(lines)
+
+        server.send(SIGTERM)
+        rest = rest_of(lines)
+        code = server.exit_code()
+
+    assert json.loads(rest[-1])["error"]["code"] == "engine_stopped"
+    assert code == 0
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
+def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -> None:
+    with (
+        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
+    ):
+        first_text(stream.iter_lines())
+
+        server.send(SIGTERM)
+        server.said("event=draining unfinished=1")
+        server.send(number)
+        code = server.exit_code()
+
+    assert code == 128 + number
+
+
+def test_an_idle_server_ends_on_an_interrupt_with_nothing_but_its_own_lines() -> None:
+    with ServerProcess(SCRIPTED) as server, server.ready_client() as client:
+        client.get("/health")  # its connection stays open
+
+        server.send(SIGINT)
+        code = server.exit_code()
+
+    assert code == 0
+    assert all("tidemark: " in line or "event=" in line for line in server.lines), server.lines
+    assert not any("level=error" in line for line in server.lines), server.lines
+
+
+def test_while_the_model_loads_it_answers_and_says_to_come_back() -> None:
+    with ServerProcess(SCRIPTED, "--load", "hangs") as server, server.client() as client:
+        answers = {path: client.get(path) for path in ("/v1/models", "/ready", "/ledger", "/health", "/metrics")}
+        completion = client.post("/v1/completions", json=ask(1, stream=True))
+
+        server.send(SIGTERM)
+        code = server.exit_code()
+
+    statuses = {path: answer.status_code for path, answer in answers.items()}
+    assert statuses == {"/v1/models": 503, "/ready": 503, "/ledger": 503, "/health": 200, "/metrics": 200}
+    assert completion.status_code == 503
+    assert completion.headers["retry-after"]
+    assert completion.json()["error"]["code"] == "model_loading"
+    assert any(line == "tidemark: reading the script" for line in server.lines)
+    assert code == 0
+
+
+def test_a_model_that_can_not_be_loaded_is_one_line_and_exit_1() -> None:
+    with ServerProcess(SCRIPTED, "--load", "fails") as server:
+        code = server.exit_code()
+
+    assert code == 1
+    assert [line for line in server.lines if "can't serve" in line] == [
+        "tidemark: can't serve scripted: there is no script at all"
+    ]
+    assert not any("traceback" in line.lower() for line in server.lines)
+
+
+def test_a_dead_engine_ends_its_streams_and_the_process() -> None:
+    with (
+        ServerProcess(SCRIPTED, "--dies-at", "3") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=ask(9, stream=True)) as stream,
+    ):
+        rest = rest_of(stream.iter_lines())
+        code = server.exit_code()
+
+    assert json.loads(rest[-1])["error"]["code"] == "engine_stopped"
+    assert code == 1
+    (line,) = [line for line in server.lines if "level=error" in line]
+    assert "event=engine_died traceback=" in line
+    assert "the worker is gone" in line
+
+
+def test_a_port_in_use_is_one_line_and_exit_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        done = run(SCRIPTED, "--port", str(port))
+
+    assert done.returncode == 1
+    assert done.stderr == f"tidemark: can't listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+def test_an_address_that_is_not_ours_is_one_line_and_exit_1() -> None:
+    done = run(SCRIPTED, "--host", "no.such.host.invalid")
+
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("tidemark: can't listen on no.such.host.invalid")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["serve", "model", "--port", "70000"], "server.port"),
+        (["serve", "model", "--block-size", "-1"], "block-size"),
+        (["serve"], "model.path"),
+        (["trace", "hi"], "model.path"),
+        (["trace", "hi", "--max-tokens", "0"], "--max-tokens"),
+        ([], "COMMAND"),
+    ],
+)
+def test_a_wrong_command_line_names_what_is_wrong_and_exits_2(arguments: list[str], named: str) -> None:
+    done = run("server", *arguments)
+
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_the_configuration_is_printed_and_nothing_is_served() -> None:
+    done = run("server", "serve", "a-model", "--port", "1234", "--print-config")
+
+    assert done.returncode == 0
+    assert 'path = "a-model"' in done.stdout
+    assert "port = 1234" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_it_tells_its_version(arguments: list[str]) -> None:
+    done = run("server", *arguments)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("tidemark 0.")
+
+
+@pytest.mark.parametrize("command", [[], ["serve"], ["trace"]])
+def test_it_helps(command: list[str]) -> None:
+    done = run("server", *command, "--help")
+
+    assert done.returncode == 0
+    assert "usage: tidemark" in done.stdout
