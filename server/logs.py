@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from asyncio import CancelledError
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -41,6 +42,7 @@ def open_log(*, level: str, stream: Stream) -> Log:
     """Send everything that is logged in this process to `stream`: ours from `level` on, others' from warnings on."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(KeyValueFormatter())
+    handler.addFilter(_is_news)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     root.handlers[:] = [handler]
@@ -49,6 +51,11 @@ def open_log(*, level: str, stream: Stream) -> Log:
     logger = logging.getLogger("tidemark")
     logger.setLevel(level.upper())
     return Log(logger)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A request that is cancelled as the process ends has a line of its own; uvicorn's traceback adds nothing."""
+    return not (record.exc_info and isinstance(record.exc_info[1], CancelledError))
 
 
 class KeyValueFormatter(logging.Formatter):

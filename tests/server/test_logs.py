@@ -1,5 +1,6 @@
 """Log lines: one physical line an event, whatever is in it."""
 
+import asyncio
 import io
 import json
 import logging
@@ -72,3 +73,11 @@ def test_what_libraries_log_has_the_same_form(stream: io.StringIO) -> None:
     logging.getLogger("some.library").warning("no %s", "luck")
 
     assert stream.getvalue().endswith(' level=warning event="no luck" logger=some.library\n')
+
+
+def test_a_request_cancelled_at_the_end_leaves_no_traceback(stream: io.StringIO) -> None:
+    log_to(stream)
+
+    logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=asyncio.CancelledError())
+
+    assert stream.getvalue() == ""
