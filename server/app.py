@@ -8,7 +8,7 @@ from server.errors import install_error_handlers
 from server.exchange import Exchanges
 from server.logs import Log
 from server.metrics import Metrics, Reading
-from server.middleware import BodyLimit, Keys, cors_options
+from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
 from server.routes import chat, completions, health, ledger, metrics, models, tokens
 from server.service import Service
 from server.version import VERSION
@@ -31,6 +31,7 @@ def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
 
 def _surround(app: FastAPI, settings: ServerSettings, log: Log) -> None:
     """Each call puts its middleware around the earlier ones."""
+    app.add_middleware(TypedBodies)
     app.add_middleware(Keys, keys=settings.api_keys, open_paths=_open_paths(settings))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Exchanges, log=log)

@@ -119,6 +119,30 @@ def _given_keys(scope: Scope) -> list[bytes]:
     return given
 
 
+class TypedBodies:
+    """Refuses a page's body that has no type.
+
+    A browser asks first before it sends JSON to another site, and `cors_options` answers. What has no
+    type it sends without asking, so that any page could put this server to work.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the rest of the application unless a page sends something without a type."""
+        if scope["type"] != "http" or scope["method"] != "POST" or not _is_untyped_from_a_page(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        message = "the content type must be application/json"
+        response = failure_response(415, message, kind=Kind.INVALID_REQUEST, code="unsupported_media_type")
+        await response(scope, receive, send)
+
+
+def _is_untyped_from_a_page(headers: Headers) -> bool:
+    return "origin" in headers and "content-type" not in headers
+
+
 class CorsOptions(TypedDict):
     """What Starlette's CORSMiddleware is told."""
 

@@ -127,9 +127,10 @@ class Process:
         running = group.create_task(self._run_engine(engine))
         await self._ending
         deadline = time.monotonic() + self._settings.server.drain_seconds
-        await self._drain(engine)
+        await self._drain(engine, running)
         await self._stop(engine, running)
-        self._http.finish_within(max(deadline - time.monotonic(), LAST_WORDS_SECONDS))
+        left = 0.0 if self._service.failed else deadline - time.monotonic()
+        self._http.finish_within(max(left, LAST_WORDS_SECONDS))
 
     # -- states -------------------------------------------------------------------------------
 
@@ -157,14 +158,19 @@ class Process:
             self._log.failure("engine_died", error=error)
             self._end(1)
 
-    async def _drain(self, engine: Engine) -> None:
+    async def _drain(self, engine: Engine, running: asyncio.Task[None]) -> None:
         """Let what runs finish, within the limit; new requests are refused meanwhile."""
+        if running.done():
+            return
         limit = self._settings.server.drain_seconds
         engine.drain()
         seen = engine.snapshot()
         self._log.info("draining", unfinished=seen.running + seen.waiting + seen.paused, limit_seconds=limit)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(engine.drained(), limit)
+            async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
+                drained = group.create_task(engine.drained())
+                await asyncio.wait([drained, running], return_when=asyncio.FIRST_COMPLETED)
+                drained.cancel()
 
     async def _stop(self, engine: Engine, running: asyncio.Task[None]) -> None:
         """End what still runs with an error event, and the engine's loop."""

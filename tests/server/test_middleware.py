@@ -6,7 +6,7 @@ from pydantic import SecretStr
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from server.middleware import BodyLimit, Keys, cors_options
+from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
 from tests.server.asgi import Endpoint, call, client_of, hello, in_pieces, length
 
 pytestmark = pytest.mark.anyio
@@ -194,6 +194,18 @@ async def test_other_pages_may_not(origin: str) -> None:
     assert preflight.status_code == 400
     assert "access-control-allow-origin" not in preflight.headers
     assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_page_can_not_send_a_body_that_browsers_send_without_asking() -> None:
+    async with client_of(TypedBodies(length)) as client:
+        page = {"origin": "https://example.com"}
+        untyped = await client.post("/", headers=page, content=b"{}")
+        typed = await client.post("/", headers=page, json={})
+        no_page = await client.post("/", content=b"{}")
+        reading = await client.get("/", headers=page)
+
+    assert untyped.status_code == 415
+    assert typed.status_code == no_page.status_code == reading.status_code == 200
 
 
 async def test_named_origins_replace_the_local_ones() -> None:
