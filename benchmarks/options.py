@@ -55,4 +55,4 @@ def caption(args: argparse.Namespace, conditions: Conditions) -> str:
     """What stands below a table."""
     scaled = "" if args.scale == 1 else f" W2, W3 and W4 had {args.scale:g} of their requests."
     flags = f" Flags: `{' '.join(args.flags)}`." if args.flags else ""
-    return f"{conditions.sentence()}{scaled}{flags}"
+    return f"{Path(args.model).name}; {conditions.sentence()}{scaled}{flags}"
