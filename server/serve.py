@@ -2,34 +2,32 @@
 
 import asyncio
 import contextlib
-import math
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NoReturn, Protocol
 
-import uvicorn
 import uvloop
 from engine.build import Built
 from pydantic import ByteSize
-from starlette.types import ASGIApp
 
-from config.settings import ServerSettings, Settings
+from config.settings import Settings
 from engine.engine import Engine
 from engine.errors import EngineError
 from engine.stats import ModelInfo
 from server.app import create_app
 from server.console import Console
+from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LAST_WORDS_SECONDS = 2.0  # for answers that have ended to reach their clients once the drain limit has passed
+LAST_WORDS_SECONDS = 2.0  # for what was answered to reach its clients, beyond the drain limit
 LAST_STEP_SECONDS = 10.0  # for the step in flight when the engine is stopped; one that takes longer hangs
 
 
@@ -51,7 +49,7 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> in
     try:
         listener = bind(host, port)
     except OSError as error:
-        console.line(f"tidemark: can't listen on {host} port {port}: {_reason(error)}")
+        console.line(f"tidemark: can't listen on {host} port {port}: {reason_of(error)}")
         return 1
     process = Process(settings, listener=listener, build=build, console=console, log=log)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -61,23 +59,11 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> in
     return code
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens: connections wait in its backlog until the server reads them."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    return socket.create_server((str(address[0]), port), family=family)
-
-
-def _reason(error: OSError) -> str:
-    """The system's own words; to `strerror` the socket module adds the address, which is said already."""
-    if isinstance(error, socket.gaierror) or error.errno is None:
-        return str(error.strerror or error)
-    return os.strerror(error.errno)
-
-
 def leave_at_once(code: int) -> NoReturn:
     """End the process without waiting for any thread."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):  # nobody reads them any more
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)
 
 
@@ -97,6 +83,7 @@ class Process:
         self._http = HttpServer(create_app(settings, self._service, log=log), settings.server)
         self._loader: threading.Thread | None = None
         self._code = 0
+        self._ending: asyncio.Future[None]  # of the loop that runs; done once a signal or a failure asks for the end
 
     @property
     def loads(self) -> bool:
@@ -106,31 +93,31 @@ class Process:
     async def run(self) -> int:
         """Live, and return the exit code."""
         loop = asyncio.get_running_loop()
-        self._ending: asyncio.Future[None] = loop.create_future()
+        self._ending = loop.create_future()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._http.serve(sockets=[self._listener]))
-                await self._live(group)
-                self._http.should_exit = True
+                seconds_left = await self._live(group)
+                self._http.finish_within(max(seconds_left, LAST_WORDS_SECONDS))
         except* Exception as errors:  # noqa: BLE001  # the last one to know: say it, and end with an error
             self._log.failure("server_failed", error=errors)
             self._code = 1
         self._log.info("stopped", exit_code=self._code)
         return self._code
 
-    async def _live(self, group: asyncio.TaskGroup) -> None:
+    async def _live(self, group: asyncio.TaskGroup) -> float:
+        """Until nothing runs any more; what is left of the drain limit, in seconds, for the last answers."""
         engine = await self._load()
         if engine is None:
-            return
+            return 0.0
         running = group.create_task(self._run_engine(engine))
         await self._ending
         deadline = time.monotonic() + self._settings.server.drain_seconds
         await self._drain(engine, running)
         await self._stop(engine, running)
-        left = 0.0 if self._service.failed else deadline - time.monotonic()
-        self._http.finish_within(max(left, LAST_WORDS_SECONDS))
+        return 0.0 if self._service.failed else deadline - time.monotonic()
 
     # -- states -------------------------------------------------------------------------------
 
@@ -229,35 +216,6 @@ class Process:
         return loading
 
 
-class HttpServer(uvicorn.Server):
-    """uvicorn without signal handlers of its own: who is told to end is the process."""
-
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_keep_alive=settings.idle_connection_seconds,
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
-        yield
-
-    def finish_within(self, seconds: float) -> None:
-        """Close once the answers under way have been sent, or `seconds` have passed."""
-        self.config.timeout_graceful_shutdown = math.ceil(seconds)
-        self.should_exit = True
-
-
 def load_failure(settings: Settings, error: Exception) -> str:
     """Why the model can't be served, on one line."""
     reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
@@ -273,9 +231,3 @@ def describe(info: ModelInfo) -> str:
         f"cache: {cache.layout}, {cache.dtype}, {cache.num_blocks} blocks x {cache.block_size} "
         f"= {cache.num_positions} positions, {size}"
     )
-
-
-def url_of(listener: socket.socket) -> str:
-    """Where the listener is reached."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
