@@ -15,6 +15,7 @@ from engine.errors import ChatTemplateFailed, EngineError, ModelNotFound, ModelU
 from engine.model.control import CUT, ControlTokens, clean
 from engine.model.gguf_tokenizer import load_gguf_tokenizer
 from engine.model.pieces import vocabulary_of
+from engine.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -37,17 +38,13 @@ class TransformersTokenizer:
     def __init__(self, source: PreTrainedTokenizerBase, *, eos_ids: frozenset[int], chat_template: str | None) -> None:
         self._render: Callable[..., object] = source.apply_chat_template  # its types know string content alone
         self._template = chat_template
+        self.has_chat_template = chat_template is not None
         self._backend = _backend_of(source)
         self.vocabulary = vocabulary_of(self._backend)
         self.eos_ids = eos_ids
         self.bos_id: int | None = source.bos_token_id
         self._control = _control_tokens(self._backend, chat_template or "")
         self._lead, self._lead_ids = self._find_lead()
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether conversations can be encoded."""
-        return self._template is not None
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """See `engine.text.Tokenizer`."""
@@ -102,7 +99,7 @@ class TransformersTokenizer:
             return [encoding.ids for encoding in encodings]
 
 
-def load_tokenizer(path: str, *, chat_template: str | None = None) -> TransformersTokenizer:
+def load_tokenizer(path: str, *, chat_template: str | None = None) -> Tokenizer:
     """The tokenizer of a model: a folder, a `.gguf` file or a hub id.
 
     `chat_template` is the path of a template file that replaces the model's own.
