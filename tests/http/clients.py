@@ -1,0 +1,55 @@
+"""Clients of the whole application: within this process, and over a real socket."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import orjson
+from fastapi import FastAPI
+
+from server.app import create_app
+from server.listen import HttpServer, bind
+from server.logs import Log
+from server.service import Service
+
+
+def app_of(service: Service) -> FastAPI:
+    """The whole application over a service."""
+    return create_app(service.settings, service, log=Log(logging.getLogger("tidemark.tests")))
+
+
+def client_of(service: Service) -> httpx.AsyncClient:
+    """A client that reads each answer once it is complete."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app_of(service)), base_url="http://test")
+
+
+@asynccontextmanager
+async def listening(service: Service) -> AsyncIterator[str]:
+    """A real server on a free port, and its URL."""
+    listener = bind("127.0.0.1", 0)
+    server = HttpServer(app_of(service), service.settings.server)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.finish_within(1)
+
+
+Json = dict[str, object]
+
+
+def events_of(body: str) -> list[str]:
+    """The data of every event, in order."""
+    frames = body.split("\n\n")
+    assert frames.pop() == "", "every event ends with an empty line"
+    return [frame.removeprefix("data: ") for frame in frames if not frame.startswith(":")]
+
+
+def chunks_of(body: str) -> list[Json]:
+    """The JSON of every event but the last, which is the mark of the end."""
+    *chunks, done = events_of(body)
+    assert done == "[DONE]"
+    return [orjson.loads(chunk) for chunk in chunks]

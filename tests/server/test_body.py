@@ -1,0 +1,184 @@
+import asyncio
+
+import pytest
+from pydantic import Field
+from starlette.requests import Request
+from starlette.types import Message
+
+from server.body import MAX_INLINE_BYTES, is_deeper, parse_body, read_body
+from server.errors import ApiError
+from server.wire.base import Tokens, Wire
+
+
+class Item(Wire):
+    size: int
+
+
+class Body(Wire):
+    count: int = Field(ge=1)
+    share: float | None = None
+    items: list[Item] | None = None
+    tokens: Tokens | None = None
+
+
+def parse(data: bytes, *, max_depth: int = 8) -> Body:
+    return parse_body(data, Body, max_depth=max_depth)
+
+
+def refusal(data: bytes) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        parse(data)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{:",
+        b"[]",
+        b'"x"',
+        b"null",
+        b"1",
+        b'{"count": NaN}',
+        b'{"count": Infinity}',
+        b'{"count": 1, "share": 1e999}',
+        b'{"count": 1} {}',
+        b'{"x": "\\ud800y", "count": 1}',
+        b'{"\\udfff": 1, "count": 1}',
+        b'{"x": "\xff", "count": 1}',
+        b"\xef\xbb\xbf{}",
+        b'{"count": 1',
+        b"{'count': 1}",
+    ],
+)
+def test_what_is_no_json_object_is_refused_as_such(data: bytes) -> None:
+    error = refusal(data)
+
+    assert (error.status, error.body["code"], error.body["param"]) == (400, "invalid_json", None)
+
+
+def test_nesting_is_allowed_up_to_the_limit_and_not_one_level_more() -> None:
+    deepest = b'{"count": 1, "x": ' + b"[" * 7 + b"]" * 7 + b"}"
+    too_deep = b'{"count": 1, "x": ' + b"[" * 8 + b"]" * 8 + b"}"
+
+    assert parse(deepest, max_depth=8).count == 1
+    assert "8 levels" in str(refusal(too_deep))
+
+
+@pytest.mark.parametrize("levels", [500, 1_000, 5_000, 200_000])
+def test_deep_nesting_is_refused_and_crashes_nothing(levels: int) -> None:
+    assert refusal(b'{"x":' + b"[" * levels + b"]" * levels + b"}").status == 400
+    assert refusal(b'{"x":' * levels + b"1" + b"}" * levels).status == 400
+
+
+def test_brackets_within_text_are_no_nesting() -> None:
+    assert parse(b'{"count": 1, "x": "' + b"[{" * 100 + b'"}').count == 1
+
+
+def test_many_flat_containers_are_not_deep() -> None:
+    assert not is_deeper([[] for _ in range(100)], 2)
+    assert is_deeper([[[]]], 2)
+
+
+@pytest.mark.parametrize("value", ["true", "1.0", "1.5", '"1"', "[1]", "null", "18446744073709551616"])
+def test_only_an_integer_is_an_integer(value: str) -> None:
+    error = refusal(b'{"count": %s}' % value.encode())
+
+    assert (error.status, error.body["param"]) == (400, "count")
+
+
+def test_an_integer_is_a_number_and_a_boolean_is_none() -> None:
+    assert parse(b'{"count": 1, "share": 2}').share == 2.0
+    assert refusal(b'{"count": 1, "share": true}').body["param"] == "share"
+
+
+def test_the_field_at_fault_is_named_with_its_place() -> None:
+    error = refusal(b'{"count": 1, "items": [{"size": 1}, {"size": "x"}]}')
+
+    assert error.body["param"] == "items[1].size"
+    assert str(error) == "items[1].size: must be a valid integer"
+
+
+def test_a_missing_field_and_a_range_are_told_in_words() -> None:
+    assert str(refusal(b"{}")) == "count: is required"
+    assert str(refusal(b'{"count": 0}')) == "count: must be greater than or equal to 1"
+
+
+def test_an_error_never_repeats_what_was_sent() -> None:
+    error = refusal(b'{"count": "%s"}' % (b"secret" * 10_000))
+
+    assert "secret" not in str(error.envelope)
+
+
+def test_one_wrong_token_of_many_is_named_alone() -> None:
+    error = refusal(b'{"count": 1, "tokens": [%s]}' % b",".join([b"true"] * 100_000))
+
+    assert error.body["param"] == "tokens[0]"
+    assert len(str(error.envelope)) < 300
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert parse(b'{"count": 3, "foo": {"bar": [1]}}').count == 3
+
+
+def request_of(data: bytes, **headers: str) -> Request:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/vnd.api+json"]
+)
+async def test_json_by_any_of_its_names_is_read(kind: str) -> None:
+    body = await read_body(request_of(b'{"count": 1}', content_type=kind), Body, max_depth=8)
+
+    assert body.count == 1
+
+
+@pytest.mark.anyio
+async def test_a_body_without_a_content_type_is_taken_for_json() -> None:
+    assert (await read_body(request_of(b'{"count": 1}'), Body, max_depth=8)).count == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content_type": "text/plain"},
+        {"content_type": "application/x-www-form-urlencoded"},
+        {"content_type": "multipart/form-data; boundary=x"},
+        {"content_type": "application/json", "content_encoding": "gzip"},
+    ],
+)
+async def test_another_media_type_or_a_compressed_body_is_415(headers: dict[str, str]) -> None:
+    with pytest.raises(ApiError) as caught:
+        await read_body(request_of(b'{"count": 1}', **headers), Body, max_depth=8)
+
+    assert caught.value.status == 415
+
+
+@pytest.mark.anyio
+async def test_a_large_body_is_checked_off_the_event_loop() -> None:
+    padding = b'"%s"' % (b"x" * MAX_INLINE_BYTES)
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        turning = group.create_task(turn())
+        await asyncio.sleep(0)
+        before = turns
+        body = await read_body(request_of(b'{"count": 1, "x": %s}' % padding), Body, max_depth=8)
+        turning.cancel()
+
+    assert body.count == 1
+    assert turns > before

@@ -1,0 +1,85 @@
+import pytest
+
+from engine.errors import PromptError
+from server.errors import ApiError
+from server.prompt import chat_prompt, template_message, text_prompt
+from server.wire.chat import Message, TemplateFields
+from tests.fakes import BOS, FakeTokenizer
+
+
+def template(**fields: object) -> dict[str, object]:
+    return template_message(Message.model_validate(fields))
+
+
+def call(arguments: str | None, **fields: object) -> object:
+    """The arguments as the template sees them."""
+    message = template(role="assistant", tool_calls=[{"function": {"name": "f", "arguments": arguments}, **fields}])
+    calls = message["tool_calls"]
+    assert isinstance(calls, list)
+    return calls[0]["function"]["arguments"]
+
+
+def test_a_developer_is_the_system() -> None:
+    assert template(role="developer", content="x") == {"role": "system", "content": "x"}
+
+
+def test_text_parts_are_the_text_that_they_join_to() -> None:
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]
+
+    assert template(role="user", content=parts) == template(role="user", content="a b")
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}, {"content": []}])
+def test_an_assistant_that_says_nothing_has_empty_text(content: dict[str, object]) -> None:
+    message = template(
+        role="assistant", tool_calls=[{"id": "1", "function": {"name": "f", "arguments": "{}"}}], **content
+    )
+
+    assert message["content"] == ""
+
+
+def test_a_refusal_is_what_the_assistant_said() -> None:
+    assert template(role="assistant", content=[{"type": "refusal", "refusal": "no"}])["content"] == "no"
+
+
+def test_no_key_is_null() -> None:
+    message = template(role="assistant", content=None, name=None, tool_calls=None, tool_call_id=None)
+
+    assert message == {"role": "assistant", "content": ""}
+
+
+def test_a_call_and_its_answer_have_every_key_that_templates_read() -> None:
+    asked = template(role="assistant", tool_calls=[{"function": {"name": "f", "arguments": '{"a": 1}'}}])
+    answered = template(role="tool", content="1")
+
+    assert asked["tool_calls"] == [{"id": "", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]
+    assert answered == {"role": "tool", "content": "1", "tool_call_id": ""}
+
+
+@pytest.mark.parametrize("text", ["[]", "{bad", "5", '"x"', "null", "NaN", "{" * 2_000, '{"a":' * 70 + "1" + "}" * 70])
+def test_arguments_that_are_no_object_stay_text(text: str) -> None:
+    assert call(text) == text
+
+
+@pytest.mark.parametrize("arguments", ["", None, "{}"])
+def test_no_arguments_are_none(arguments: str | None) -> None:
+    assert call(arguments) == {}
+
+
+@pytest.mark.anyio
+async def test_any_failure_of_the_tokenizer_names_the_field_that_held_the_text() -> None:
+    tokenizer = FakeTokenizer(failure=PromptError("broken"))
+
+    with pytest.raises(ApiError) as chat:
+        await chat_prompt(tokenizer, [Message(role="user", content="x")], TemplateFields())
+    with pytest.raises(ApiError) as text:
+        await text_prompt(tokenizer, "x", add_special=True)
+
+    assert (chat.value.status, chat.value.body["param"]) == (400, "messages")
+    assert (text.value.status, text.value.body["param"]) == (400, "prompt")
+
+
+@pytest.mark.anyio
+async def test_the_empty_text_starts_from_bos_if_there_is_one() -> None:
+    assert (await text_prompt(FakeTokenizer(), "", add_special=False)).tokens == (BOS,)
+    assert (await text_prompt(FakeTokenizer(bos_id=None), "", add_special=True)).tokens == ()
