@@ -14,6 +14,9 @@ import pytest
 from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
 
 SCRIPTED = "tests.http.scripted"
+HALF_A_REQUEST = (
+    b"POST /v1/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n"
+)
 
 
 @pytest.fixture
@@ -124,6 +127,41 @@ def test_an_idle_server_ends_on_an_interrupt_with_nothing_but_its_own_lines() ->
     assert code == 0
     assert all("tidemark: " in line or "event=" in line for line in server.lines), server.lines
     assert not any("level=error" in line for line in server.lines), server.lines
+
+
+@pytest.mark.parametrize("load", ["works", "hangs"])
+def test_a_client_that_never_sends_the_rest_does_not_keep_the_process(load: str) -> None:
+    with ServerProcess(SCRIPTED, "--load", load, "--server-drain-seconds", "0") as server, server.client() as client:
+        client.get("/health")
+        with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as half:
+            half.sendall(HALF_A_REQUEST)
+            client.get("/health")  # answered after the half request was read
+
+            server.send(SIGTERM)
+            code = server.exit_code()
+
+    assert code == 0
+    assert not any("traceback" in line for line in server.lines), server.lines
+
+
+def test_a_client_that_never_reads_does_not_keep_the_process() -> None:
+    name = "m" * 40_000  # stands in every event, so that few events fill the socket's buffers
+    small = ("--engine-max-buffered-deltas", "4", "--server-drain-seconds", "0.1")
+    with (
+        ServerProcess(SCRIPTED, "--model-name", name, *small) as server,
+        server.ready_client() as client,
+        socket.create_connection((client.base_url.host, client.base_url.port or 0)) as deaf,
+    ):
+        body = json.dumps({**ask(60_000, stream=True), "model": name}).encode()
+        deaf.sendall(HALF_A_REQUEST.replace(b": 999", b": %d" % len(body)) + body)
+        while '"state":"paused"' not in client.get("/ledger").text:
+            pass  # until the stream is full to the brim
+
+        server.send(SIGTERM)
+        code = server.exit_code()
+
+    assert code == 0
+    assert not any("traceback" in line for line in server.lines), server.lines
 
 
 def test_while_the_model_loads_it_answers_and_says_to_come_back() -> None:
