@@ -56,12 +56,14 @@ _SOURCES = "Every setting may also come from a TOML file or the environment; see
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tidemark serve [MODEL] [options]"  # argparse's own would list every setting
     add_model(parser)
     add_flags(parser)
     parser.set_defaults(command=_serve)
 
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tidemark trace PROMPT [options]"
     parser.add_argument("prompt", metavar="PROMPT", help="the user's message")
     parser.add_argument("--json", action="store_true", help="print one JSON object a step and sequence")
     parser.add_argument("--max-tokens", type=_count, default=16, metavar="N", help="most tokens to choose (default 16)")
