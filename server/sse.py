@@ -67,12 +67,13 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the answer ends or the client leaves, whichever comes first."""
-        writer = _Writer(send, limit_seconds=self._send_seconds)
+        writer = _Writer(send)
         try:
             await writer.start(self.status_code, self.raw_headers)
             async with task_group() as group:
                 group.start_soon(cancel_when_gone, receive, group.cancel_scope)
                 group.start_soon(writer.keep_alive, self._keep_alive_seconds)
+                group.start_soon(writer.watch, self._send_seconds)
                 self._account.close(await self._write(writer))
                 group.cancel_scope.cancel()
         except TimeoutError:
@@ -87,12 +88,10 @@ class EventStream(Response):
         try:
             await self._write_deltas(writer)
             last = self._renderer.last()
-        except TimeoutError:
-            raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the client is told and the stream ends
             outcome = Outcome.FAILED
             last = frame(_told(error).envelope)
-        await writer.finish(last)
+        await writer.write(last, more=False)
         return outcome
 
     async def _write_deltas(self, writer: "_Writer") -> None:
@@ -112,27 +111,24 @@ def _told(error: Exception) -> ApiError:
 
 
 class _Writer:
-    """Sends one message at a time, each within the limit, and knows when it last did."""
+    """Sends one message at a time, and knows since when it is silent or stuck."""
 
-    def __init__(self, send: Send, *, limit_seconds: float) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._limit_seconds = limit_seconds
         self._turn = asyncio.Lock()
         self._clock = asyncio.get_running_loop().time
         self._sent_at = self._clock()
+        self._sending_since: float | None = None
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
-        """Send `data`. Raises TimeoutError where the client does not take it within the limit."""
-        async with self._turn, asyncio.timeout(self._limit_seconds):
+        async with self._turn:
+            self._sending_since = self._clock()
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
-        self._sent_at = self._clock()
-
-    async def finish(self, data: bytes) -> None:
-        """Send the last of it; nothing follows."""
-        await self.write(data, more=False)
+            self._sent_at = self._clock()
+            self._sending_since = None
 
     async def keep_alive(self, idle_seconds: float) -> None:
         """Send a comment after every silence of `idle_seconds`."""
@@ -142,3 +138,12 @@ class _Writer:
                 await self.write(COMMENT)
             else:
                 await sleep(idle_seconds - silent_seconds)
+
+    async def watch(self, limit_seconds: float) -> None:
+        """Raise TimeoutError once a message has not been taken for `limit_seconds`."""
+        while True:
+            since = self._sending_since
+            stuck_seconds = 0.0 if since is None else self._clock() - since
+            if stuck_seconds >= limit_seconds:
+                raise TimeoutError
+            await sleep(limit_seconds - stuck_seconds)
