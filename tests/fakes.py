@@ -126,7 +126,6 @@ class _Choice:
         self._number = number
         self._script = script
         self._count = 0
-        self._waiting: list[OutputToken | int] = []
 
     async def waits(self) -> None:
         """Wait for the script's gate, if it is time."""
