@@ -199,7 +199,7 @@ class TextStream:
         text = self._take(self._length if self._cut is None else self._cut)
         spans = tuple(self._span(extent) for extent in self._extents)
         self._extents.clear()
-        self._partial, self._held = b"", ""
+        self._partial = b""
         return Released(text, spans)
 
     @property

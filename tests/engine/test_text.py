@@ -333,7 +333,7 @@ def test_no_token_follows_a_stop_string() -> None:
 def test_ids_without_a_piece_spell_nothing() -> None:
     assert TIDE.size == 9
     assert TIDE.bytes_of(9, skip_special=False) == b""
-    assert TIDE.bytes_of(-1, skip_special=False) == b""
+    assert TIDE.bytes_of(-2, skip_special=False) == b""
     assert TIDE.decode([0, 8, 400, 1], skip_special=True) == "The tide"
 
 
