@@ -1,0 +1,33 @@
+"""How much memory is free, where the cache will lie."""
+
+import re
+from pathlib import Path
+
+import torch
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def free_bytes(device: torch.device, *, meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
+    """Bytes that could be allocated on `device` now; on a CPU within the container's limit, if it has one."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    available = _available(meminfo)
+    limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
+    return available if limit is None else max(0, min(available, limit - (used or 0)))
+
+
+def _available(meminfo: Path) -> int:
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    assert found is not None, "Linux has said MemAvailable since 3.14"
+    return int(found[1]) * 1024
+
+
+def _number(file: Path) -> int | None:
+    """The number in a control group's file; None where there is no file or no limit."""
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
