@@ -73,7 +73,7 @@ def _arguments(text: str) -> object:
         arguments = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return arguments if isinstance(arguments, dict) and not is_deeper(arguments, MAX_ARGUMENTS_DEPTH) else text
+    return arguments if isinstance(arguments, dict) and not is_deeper(text.encode(), MAX_ARGUMENTS_DEPTH) else text
 
 
 # -- completions ----------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 import asyncio
 
+import orjson
 import pytest
+from hypothesis import given, strategies as st
 from pydantic import Field
 from starlette.requests import Request
 from starlette.types import Message
 
-from server.body import MAX_INLINE_BYTES, is_deeper, parse_body, read_body
+from server.body import MAX_CONTAINERS, MAX_INLINE_BYTES, is_deeper, parse_body, read_body
 from server.errors import ApiError
 from server.wire.base import Tokens, Wire
 
@@ -72,13 +74,34 @@ def test_deep_nesting_is_refused_and_crashes_nothing(levels: int) -> None:
     assert refusal(b'{"x":' * levels + b"1" + b"}" * levels).status == 400
 
 
-def test_brackets_within_text_are_no_nesting() -> None:
-    assert parse(b'{"count": 1, "x": "' + b"[{" * 100 + b'"}').count == 1
+@pytest.mark.parametrize("text", ["[{" * 100, '\\"[' * 100, "\\\\", '\\\\\\"[[[', "]}" * 100])
+def test_brackets_within_text_are_no_nesting(text: str) -> None:
+    padding = b"[" + b",".join([b"[]"] * 20) + b"]"  # enough brackets that they are looked at
+
+    assert parse(b'{"count": 1, "x": "%s", "y": %s}' % (text.encode(), padding)).count == 1
 
 
-def test_many_flat_containers_are_not_deep() -> None:
-    assert not is_deeper([[] for _ in range(100)], 2)
-    assert is_deeper([[[]]], 2)
+def test_more_lists_and_objects_than_any_request_has_are_refused_before_they_are_made() -> None:
+    many = b"[" + b",".join([b"[]"] * MAX_CONTAINERS) + b"]"
+
+    assert "100000" in str(refusal(b'{"count": 1, "x": %s}' % many))
+    assert parse(b'{"count": 1, "x": "%s"}' % many).count == 1
+
+
+def depth(value: object) -> int:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if children is None else 1 + max(map(depth, children), default=0)
+
+
+LEAVES = st.none() | st.text(st.sampled_from('[]{}"\\a'), max_size=6)
+JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text('[]{}"\\', max_size=2), inner))
+
+
+@given(JSON)
+def test_depth_is_what_a_walk_would_find(value: object) -> None:
+    found = next(limit for limit in range(100) if not is_deeper(orjson.dumps(value), limit))
+
+    assert found == depth(value)
 
 
 @pytest.mark.parametrize("value", ["true", "1.0", "1.5", '"1"', "[1]", "null", "18446744073709551616"])
