@@ -8,27 +8,6 @@ from server.wire.sampling import SamplingFields, StructureFields
 _STRUCTURE = ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "background")
 _CHAT = ("functions", "audio", "web_search_options")
 
-# Arguments of the call that renders a template; a template's own variables have other names.
-_RESERVED_KWARGS = frozenset(
-    {
-        "add_generation_prompt",
-        "chat_template",
-        "continue_final_message",
-        "conversation",
-        "max_length",
-        "messages",
-        "padding",
-        "return_assistant_tokens_mask",
-        "return_dict",
-        "return_tensors",
-        "sanitize_control_tokens",
-        "tokenize",
-        "tokenizer_kwargs",
-        "tools",
-        "truncation",
-    }
-)
-
 
 def wrong(param: str, message: str) -> ApiError:
     """A field that does not fit the others."""
@@ -74,13 +53,14 @@ def check_num_prompts(body: CompletionRequest, *, most: int) -> None:
 
 
 def check_template(body: TemplateFields) -> None:
-    """Refuse a client's own template, and arguments that are not the template's."""
+    """Refuse a client's own template, and tools that come in by its back door."""
     if body.chat_template is not None:
         raise wrong("chat_template", "a template can't come from a client")
-    if "chat_template" in (body.chat_template_kwargs or {}):
+    kwargs = body.chat_template_kwargs or {}
+    if "chat_template" in kwargs:
         raise wrong("chat_template_kwargs.chat_template", "a template can't come from a client")
-    for name in sorted(_RESERVED_KWARGS.intersection(body.chat_template_kwargs or {})):
-        raise wrong(f"chat_template_kwargs.{name}", "is no variable of a template")
+    if kwargs.get("tools"):
+        raise unsupported("chat_template_kwargs.tools", "tool calls are not available here")
     if body.add_generation_prompt and body.continue_final_message:
         raise wrong("continue_final_message", "goes against `add_generation_prompt`")
 

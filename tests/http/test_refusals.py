@@ -161,8 +161,6 @@ CHAT_ONLY: list[tuple[Body, str]] = [
     ({"chat_template": "{{ 1 }}"}, "chat_template"),
     ({"chat_template": ""}, "chat_template"),
     ({"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs.chat_template"),
-    ({"chat_template_kwargs": {"tokenize": False}}, "chat_template_kwargs.tokenize"),
-    ({"chat_template_kwargs": {"tools": [1]}}, "chat_template_kwargs.tools"),
     ({"chat_template_kwargs": [1]}, "chat_template_kwargs"),
     ({"continue_final_message": True}, "continue_final_message"),
     (
@@ -226,6 +224,7 @@ UNSUPPORTED_CHAT: list[tuple[Body, str]] = [
     ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tools"),
     ({"tools": [{"type": "function"}], "tool_choice": {"type": "function"}}, "tools"),
     ({"functions": [{"name": "f"}]}, "functions"),
+    ({"chat_template_kwargs": {"tools": [{"type": "function"}]}}, "chat_template_kwargs.tools"),
     ({"function_call": {"name": "f"}}, "function_call"),
     ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
     ({"modalities": ["text", "audio"]}, "modalities"),
