@@ -1,6 +1,7 @@
 """What no type can say: rules over several fields, and what this model or server does not have."""
 
 from server.errors import ApiError, unsupported
+from server.wire.base import Wire
 from server.wire.chat import ChatRequest, TemplateFields
 from server.wire.completions import CompletionRequest
 from server.wire.sampling import SamplingFields, StructureFields
@@ -20,9 +21,7 @@ def check_chat(body: ChatRequest) -> None:
     check_template(body)
     _check_structure(body)
     _check_tools(body)
-    for name in _CHAT:
-        if getattr(body, name):
-            raise unsupported(name, "is not available here")
+    _refuse_asked(body, _CHAT)
     if any(modality != "text" for modality in body.modalities or ()):
         raise unsupported("modalities", "this model writes text alone")
     if body.top_logprobs and not body.logprobs:
@@ -75,18 +74,23 @@ def _check_sampling(body: SamplingFields, *, max_tokens: int | None) -> None:
 def _check_structure(body: StructureFields) -> None:
     if body.response_format is not None and body.response_format.type != "text":
         raise unsupported("response_format", "structured output is not available here")
-    for name in _STRUCTURE:
-        if getattr(body, name):
+    _refuse_asked(body, _STRUCTURE)
+
+
+def _refuse_asked(body: Wire, names: tuple[str, ...]) -> None:
+    """An empty object asks for something: web search as it comes, any JSON at all."""
+    for name in names:
+        if getattr(body, name) not in (None, False, "", []):
             raise unsupported(name, "is not available here")
 
 
 def _check_tools(body: ChatRequest) -> None:
     """Tools that must not be called are not in the prompt, so they change nothing."""
+    if body.function_call not in (None, "none", "auto"):
+        raise unsupported("function_call", "tool calls are not available here")
     if body.tool_choice == "none":
         return
     if body.tools:
         raise unsupported("tools", "tool calls are not available here")
     if body.tool_choice not in (None, "auto"):
         raise wrong("tool_choice", "asks for a tool, and there are no `tools`")
-    if body.function_call not in (None, "none", "auto"):
-        raise unsupported("function_call", "tool calls are not available here")

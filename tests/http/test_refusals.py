@@ -212,6 +212,7 @@ UNSUPPORTED_BOTH: list[tuple[Body, str]] = [
     ({"response_format": {"type": "json_object"}}, "response_format"),
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}}, "response_format"),
     ({"guided_json": {"type": "object"}}, "guided_json"),
+    ({"guided_json": {}}, "guided_json"),
     ({"guided_regex": "a+"}, "guided_regex"),
     ({"guided_choice": ["a"]}, "guided_choice"),
     ({"guided_grammar": "root ::= x"}, "guided_grammar"),
@@ -228,7 +229,8 @@ UNSUPPORTED_CHAT: list[tuple[Body, str]] = [
     ({"function_call": {"name": "f"}}, "function_call"),
     ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
     ({"modalities": ["text", "audio"]}, "modalities"),
-    ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+    ({"web_search_options": {}}, "web_search_options"),
+    ({"tool_choice": "none", "function_call": {"name": "f"}}, "function_call"),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
         "messages[0].content[0]",
