@@ -1,7 +1,7 @@
 """Trace: run prompts through the real engine and show every step's marks and blocks."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from string import ascii_lowercase
 
@@ -44,8 +44,9 @@ def trace(built: Built, options: TraceOptions, write_line: Callable[[str], None]
     Raises:
         EngineError: a prompt was refused, or the engine failed on it.
     """
-    rounds = [[*_requests(built.tokenizer, options, number)] for number in range(1, options.repeat + 1)]
-    longest = max(len(request.prompt) for request in rounds[0]) + options.max_tokens
+    prompts = [tuple(_encode(built.tokenizer, prompt, raw=options.raw)) for prompt in options.prompts]
+    rounds = (_requests(prompts, built.tokenizer, options, number) for number in range(1, options.repeat + 1))
+    longest = max(len(prompt) for prompt in prompts) + options.max_tokens
     num_positions = min(longest, built.engine.info.context_length)
 
     def show(record: StepRecord) -> None:
@@ -64,15 +65,20 @@ def trace(built: Built, options: TraceOptions, write_line: Callable[[str], None]
             write_line(line)
 
 
-def _requests(tokenizer: Tokenizer, options: TraceOptions, number: int) -> Iterator[Request]:
-    for letter, prompt in zip(ascii_lowercase, options.prompts, strict=False):
-        yield Request(
+def _requests(
+    prompts: list[tuple[int, ...]], tokenizer: Tokenizer, options: TraceOptions, number: int
+) -> list[Request]:
+    """One round: every prompt, named by its letter."""
+    return [
+        Request(
             id=letter if options.repeat == 1 else f"{letter}{number}",
-            prompt=tuple(_encode(tokenizer, prompt, raw=options.raw)),
+            prompt=prompt,
             sampling=Sampling(seed=0, temperature=0.0),
             stopping=Stopping(max_tokens=options.max_tokens, eos_ids=tokenizer.eos_ids),
             skip_special_tokens=False,
         )
+        for letter, prompt in zip(ascii_lowercase, prompts, strict=False)
+    ]
 
 
 def _encode(tokenizer: Tokenizer, prompt: str, *, raw: bool) -> list[int]:
@@ -86,7 +92,7 @@ def _encode(tokenizer: Tokenizer, prompt: str, *, raw: bool) -> list[int]:
     )
 
 
-async def _run(engine: Engine, rounds: list[list[Request]]) -> list[_Ended]:
+async def _run(engine: Engine, rounds: Iterable[list[Request]]) -> list[_Ended]:
     """The requests of a round run together, one round after the other."""
     ended: list[_Ended] = []
     async with asyncio.TaskGroup() as group:
