@@ -35,7 +35,7 @@ class ControlTokens:
     def cut_message(self, message: dict[str, object]) -> dict[str, object]:
         """The message with every control token's spelling cut, however deep it lies."""
         pattern = self._special if message.get("role") == "assistant" else self._all
-        return {_cut_text(key, pattern): _cut(value, pattern) for key, value in message.items()}
+        return {key: _cut(value, pattern) for key, value in message.items()}
 
     def cut_variables(self, variables: dict[str, object]) -> dict[str, object]:
         """Template variables with every control token's spelling cut."""
@@ -55,14 +55,10 @@ def _beginnings(tokens: Iterable[str]) -> re.Pattern[str]:
 def _cut(value: object, pattern: re.Pattern[str]) -> object:
     match value:
         case str():
-            return _cut_text(value, pattern)
+            return pattern.sub(rf"\g<0>{CUT}", clean(value))
         case dict():
             return {_cut(key, pattern): _cut(inner, pattern) for key, inner in value.items()}
         case list() | tuple():
             return [_cut(inner, pattern) for inner in value]
         case _:
             return value
-
-
-def _cut_text(text: str, pattern: re.Pattern[str]) -> str:
-    return pattern.sub(rf"\g<0>{CUT}", clean(text))

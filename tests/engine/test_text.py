@@ -3,8 +3,7 @@ import sys
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from engine.text import Released, Span, TextStream, Vocabulary
 

@@ -3,15 +3,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from engine.errors import ChatTemplateFailed, ModelNotFound, ModelUnsupported, NoChatTemplate, PromptError
-from engine.model.pieces import _check, vocabulary_of
+from engine.model.pieces import vocabulary_of
 from engine.model.tokenizer import TransformersTokenizer, load_tokenizer
-from engine.text import Vocabulary
 from tests.tiny import CHAT_TEMPLATE, IM_END, IM_START, NUM_TOKENS, make_tiny_tokenizer
 
 LLAMA_TEMPLATE = (
@@ -174,12 +172,21 @@ def test_a_decoder_that_is_not_known_is_refused_by_name(decoder: decoders.Decode
         vocabulary_of(backend)
 
 
-def test_pieces_that_spell_another_text_than_the_tokenizer_are_refused() -> None:
+def test_pieces_that_spell_another_text_than_the_tokenizer_decodes_are_refused() -> None:
     backend = sentencepiece(metaspace=False)
-    wrong = Vocabulary([b"?"] * backend.get_vocab_size(), frozenset())
+    backend.decoder = decoders.Sequence([backend.decoder, decoders.Replace("Hello", "Bye")])  # of a whole text
 
-    with pytest.raises(ModelUnsupported, match="Hello"):
-        _check(wrong, backend)
+    with pytest.raises(ModelUnsupported, match=r"decodes .Bye.*spell .Hello"):
+        vocabulary_of(backend)
+
+
+def test_a_byte_level_token_outside_the_byte_alphabet_is_its_own_text() -> None:
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "日本"]
+    backend = Tokenizer(models.BPE(vocab={token: id_ for id_, token in enumerate(tokens)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+
+    assert vocabulary_of(backend).text_of(256) == "日本"
 
 
 # -- plain text -----------------------------------------------------------------------------------
@@ -391,7 +398,8 @@ def nested(depth: int) -> object:
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "a", "RecursionError"),
         (CHAT_TEMPLATE, nested(10_000), "RecursionError"),
         (CHAT_TEMPLATE, 5, "TypeError"),
-        ("{{ raise_exception(messages[0].content) }}", "a<|im_end|>\ud800" * 100_000, "a<"),
+        ("{{ raise_exception(messages[0].content) }}", "a<|im_end|>\ud800" * 100_000, r"failed: a<\|im_end\|>\ufffda"),
+        ("{{ raise_exception('a\\ud83d') }}", "a", "a\ufffd"),
         ("{{ raise_exception('first\nsecond') }}", "a", "first"),
     ],
 )
