@@ -1,0 +1,154 @@
+"""The whole server over a tiny random model: what the fake engine can't show."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from config.settings import CacheSettings, EngineSettings, ModelSettings, Settings
+from engine.build import build
+from server.service import Service
+from tests.http.clients import chunks_of, listening
+from tests.tiny import MAX_CONTEXT, make_tiny_model_folder
+
+pytestmark = pytest.mark.anyio
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+BLOCK_SIZE = 16
+Body = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    make_tiny_model_folder(folder)
+    return folder
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a real server over a real engine."""
+    settings = Settings(
+        model=ModelSettings(path=str(folder), name="tiny", num_threads=1),
+        cache=CacheSettings(block_size=BLOCK_SIZE, num_blocks=128),
+        engine=EngineSettings(check_laws=True),
+    )
+    built = await asyncio.to_thread(build, settings, progress=lambda _line: None)
+    service = Service(settings)
+    service.attach(built)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(built.engine.run())
+        async with listening(service) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            yield client
+        built.engine.stop()
+
+
+def chat(**fields: object) -> Body:
+    return {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 12, **fields}
+
+
+def text(**fields: object) -> Body:
+    return {"model": "tiny", "prompt": "the one in the", "max_tokens": 8, **fields}
+
+
+async def posted(client: httpx.AsyncClient, path: str, body: Body) -> Body:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    result: Body = answer.json()
+    return result
+
+
+def content(choice: Body) -> Body:
+    """What must be the same every time."""
+    return {name: choice[name] for name in ("index", "message", "logprobs", "finish_reason", "token_ids")}
+
+
+async def test_the_same_request_has_the_same_answer_whole_streamed_and_in_a_crowd(folder: Path) -> None:
+    body = chat(n=3, seed=7, temperature=1.2, logprobs=True, top_logprobs=2, return_token_ids=True)
+
+    async with serving(folder) as client:
+        alone = await posted(client, CHAT, body)
+        crowd = await asyncio.gather(
+            *(posted(client, CHAT, body if number % 3 == 0 else chat(seed=number)) for number in range(12))
+        )
+        streamed = chunks_of((await client.post(CHAT, json=body | {"stream": True})).text)
+
+    for same in crowd[::3]:
+        assert [content(choice) for choice in same["choices"]] == [content(choice) for choice in alone["choices"]]
+    assert len({choice["message"]["content"] for choice in alone["choices"]}) > 1
+    for choice in alone["choices"]:
+        mine = [part for chunk in streamed for part in chunk["choices"] if part["index"] == choice["index"]]
+        assert "".join(part["delta"].get("content", "") for part in mine) == choice["message"]["content"]
+        listed = [entry for part in mine if part["logprobs"] for entry in part["logprobs"]["content"]]
+        assert listed == choice["logprobs"]["content"]
+
+
+async def test_a_prompt_that_comes_again_is_found_in_the_cache(folder: Path) -> None:
+    body = text(prompt="the one in the " * 12, max_tokens=2)
+
+    async with serving(folder) as client:
+        first, second = [(await posted(client, TEXT, body))["usage"] for _ in range(2)]
+
+    cached = second["prompt_tokens_details"]["cached_tokens"]
+    assert first["prompt_tokens_details"]["cached_tokens"] == 0
+    assert 0 < cached < second["prompt_tokens"]
+    assert cached % BLOCK_SIZE == 0
+
+
+async def test_scoring_agrees_with_what_was_made(folder: Path) -> None:
+    async with serving(folder) as client:
+        made = await posted(client, TEXT, text(temperature=0, logprobs=1, return_token_ids=True, ignore_eos=True))
+        [choice] = made["choices"]
+        tokens = choice["prompt_token_ids"] + choice["token_ids"]
+        scored = await posted(client, TEXT, text(prompt=tokens, echo=True, logprobs=1, max_tokens=0))
+
+    [echoed] = scored["choices"]
+    count = len(choice["token_ids"])
+    assert echoed["logprobs"]["token_logprobs"][0] is None
+    assert echoed["logprobs"]["token_logprobs"][-count:] == choice["logprobs"]["token_logprobs"]
+    assert scored["usage"]["completion_tokens"] == 0
+
+
+async def test_the_longest_prompt_runs_and_one_token_more_is_refused(folder: Path) -> None:
+    async with serving(folder) as client:
+        longest = await posted(client, TEXT, text(prompt=[5] * (MAX_CONTEXT - 1)))
+        refused = await client.post(TEXT, json=text(prompt=[5] * MAX_CONTEXT))
+        scored = await posted(client, TEXT, text(prompt=[5] * MAX_CONTEXT, max_tokens=0))
+        after = await posted(client, TEXT, text())
+
+    assert longest["usage"]["completion_tokens"] == 1
+    assert refused.json()["error"]["code"] == "context_length_exceeded"
+    assert scored["usage"]["completion_tokens"] == 0
+    assert after["choices"][0]["finish_reason"]
+
+
+async def test_bias_stops_and_limits_do_what_they_say(folder: Path) -> None:
+    async with serving(folder) as client:
+        forced = await posted(client, TEXT, text(logit_bias={"50": 100}, return_token_ids=True, max_tokens=4))
+        stopped = await posted(client, TEXT, text(logit_bias={"50": 100}, stop_token_ids=[50]))
+        late = await posted(client, TEXT, text(logit_bias={"50": 100}, stop_token_ids=[50], min_tokens=3))
+
+    assert forced["choices"][0]["token_ids"] == [50] * 4
+    assert (stopped["choices"][0]["finish_reason"], stopped["choices"][0]["stop_reason"]) == ("stop", 50)
+    assert stopped["usage"]["completion_tokens"] == 1
+    assert late["usage"]["completion_tokens"] == 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_left_leaves_nothing_behind(folder: Path, stream: bool) -> None:
+    async with serving(folder) as client:
+        body = text(n=3, stream=stream, max_tokens=400, ignore_eos=True)
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(client.post(TEXT, json=body))
+            while not (await client.get("/ledger")).json()["running"]:
+                pass
+            asking.cancel()
+        async with asyncio.timeout(60):
+            while (ledger := (await client.get("/ledger")).json())["sequences"]:
+                pass
+
+    assert ledger["running"] == ledger["waiting"] == ledger["paused"] == 0
+    assert ledger["pool"]["allocated"] == ledger["pool"]["shared"] == 0
