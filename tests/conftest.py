@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from config.threads import let_threads_sleep
+
 DEFAULT_MODEL = Path(__file__).parent.parent / ".models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+let_threads_sleep()  # the tests share two cores with each other
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
