@@ -83,6 +83,25 @@ class Admission:
         wanted = request.stopping.max_tokens
         return len(request.prompt) + (room if wanted is None else min(room, wanted))
 
+    def aborted(self) -> list[Sequence]:
+        """The sequences that the streams want ended since the last step."""
+        return [sequence for sequence in self._roster if sequence.aborted]
+
+    def settle_pauses(self) -> None:
+        """Pause whose stream is full; let the others go on, with a seat if they still have their cache."""
+        for sequence in list(self._roster):
+            if sequence.stalled and sequence.state is not State.PAUSED:
+                self._roster.move(sequence, State.PAUSED)
+        for sequence in [paused for paused in self._roster.paused if not paused.stalled]:
+            if not sequence.blocks:
+                self._roster.move(sequence, State.WAITING)
+            elif self._has_seat:
+                self._roster.move(sequence, State.RUNNING)
+
+    @property
+    def _has_seat(self) -> bool:
+        return len(self._roster.running) < self._max_sequences
+
     def admit(self, *, now: float) -> None:
         """Start waiting sequences, in order, while there are seats and blocks for all that they know.
 
@@ -91,7 +110,7 @@ class Admission:
         """
         reserved = sum(self._num_outstanding(sequence) for sequence in self._roster.running)
         for sequence in list(self._roster.waiting):
-            if len(self._roster.running) >= self._max_sequences:
+            if not self._has_seat:
                 return
             match = self._tables.match(sequence)
             if any(self._tables.leads(leader, sequence, match) for leader in self._roster.running):
@@ -130,15 +149,3 @@ class Admission:
             self._stats.prefix_queries += sequence.num_prompt
             self._stats.prefix_hits += match.num_positions
         self._roster.move(sequence, State.RUNNING)
-
-    def settle_flags(self) -> list[Sequence]:
-        """Pause and resume as the streams' flags ask since the last step; return the aborted sequences."""
-        aborted = []
-        for sequence in list(self._roster):
-            if sequence.aborted:
-                aborted.append(sequence)
-            elif sequence.stalled and sequence.state is State.RUNNING:
-                self._roster.move(sequence, State.PAUSED)
-            elif not sequence.stalled and sequence.state is State.PAUSED:
-                self._roster.move(sequence, State.RUNNING if sequence.blocks else State.WAITING)
-        return aborted

@@ -39,18 +39,26 @@ class Commit:
         advances = []
         for chunk, chunk_result in zip(plan.chunks, result.chunks, strict=True):
             sequence = self._roster.get(chunk.ticket.sequence)
-            if sequence is None or not _fits(chunk_result.ticket, sequence, incarnation):
-                self._stats.rollbacks["stale"] += 1
+            if sequence is None or not _fits(chunk_result.ticket, chunk, sequence, incarnation):
+                self._drop(sequence)
                 continue
             advances.append(self._apply(sequence, chunk, chunk_result, now))
         return Outcome(plan.number, tuple(advances))
+
+    def _drop(self, sequence: Sequence | None) -> None:
+        """Let nothing come of a result. What its chunk wrote is unknown, so the sequence starts again."""
+        self._stats.rollbacks["stale"] += 1
+        if sequence is not None and sequence.ledger.in_flight:
+            self._tables.preempt(sequence)
+            self._roster.move(sequence, State.WAITING)
 
     def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
         accepted = () if result.token is None else (result.token,)
         sequence.prompt_logprobs.extend(result.scores)
         sequence.tokens.extend(accepted)
         sequence.ledger.commit(Computed(chunk.stop), Accepted(len(sequence.tokens)))
-        sequence.failures = 0
+        if sequence.ledger.computed >= sequence.failed_upto:
+            sequence.failures = 0
         self._tables.index(sequence)
         self._observe(sequence, len(accepted), now)
         end = self._cut(sequence, accepted, result.logprob)
@@ -134,8 +142,10 @@ class Commit:
         sequence.last_output_at = now
 
 
-def _fits(ticket: Ticket, sequence: Sequence, incarnation: int) -> bool:
-    return (ticket.epoch, ticket.incarnation, ticket.base) == (sequence.epoch, incarnation, sequence.ledger.computed)
+def _fits(ticket: Ticket, chunk: Chunk, sequence: Sequence, incarnation: int) -> bool:
+    """Whether a result is this chunk's own, and the sequence still stands where the chunk began."""
+    now = (sequence.epoch, incarnation, sequence.ledger.computed)
+    return ticket == chunk.ticket and (ticket.epoch, ticket.incarnation, ticket.base) == now
 
 
 def _tokens(output: _Output, released: Released) -> tuple[OutputToken, ...]:

@@ -138,13 +138,16 @@ class Engine:
                 execution = self._runner.execute(plan)
                 self._publish()  # the previous step's outcome, while this one is computed
                 await self._finish(plan, execution)
+                if self._settings.check_laws:
+                    self.check()
         finally:
             self._end_all()
 
     def _admit(self) -> None:
-        for sequence in self._admission.settle_flags():
+        for sequence in self._admission.aborted():
             reason = FinishReason.ERROR if sequence.abort_error else FinishReason.ABORT
             self._unpublished.append(self._commit.end(sequence, reason, sequence.abort_error))
+        self._admission.settle_pauses()
         self._admission.admit(now=self._clock())
 
     def _plan(self) -> Plan | None:
@@ -185,16 +188,17 @@ class Engine:
         self._issued = (plan, blocks)
         for stage, seconds in (("execute", ended - began), ("commit", self._clock() - ended), *result.seconds):
             self._stats.observe_stage(stage, seconds)
-        if self._settings.check_laws:
-            self.check()
 
     def _take_back(self, plan: Plan, error: Exception) -> None:
         """Undo a step that raised. Its sequences run again, alone; one that fails alone as well is ended."""
         self._num_failed_steps += 1
         if self._num_failed_steps > self._settings.max_sequences + 1:
             raise error
-        for sequence in filter(None, (self._roster.get(chunk.ticket.sequence) for chunk in plan.chunks)):
+        for chunk in plan.chunks:
+            sequence = self._roster.get(chunk.ticket.sequence)
+            assert sequence is not None, "nothing ends while a step is in flight"
             sequence.failures += 1
+            sequence.failed_upto = chunk.stop
             self._tables.preempt(sequence)
             self._stats.rollbacks["step_failed"] += 1
             self._roster.move(sequence, State.WAITING)

@@ -70,12 +70,14 @@ def _share_budget(candidates: list[Sequence], limits: Limits) -> list[Grant]:
 
 
 def _most_under(sequence: Sequence, positions: int, rows: int) -> int:
-    """The most positions that fit into what is left of a step's budget, one row kept for the choice."""
+    """The most positions that fit into what is left of a step's budget."""
+    if rows == 0:
+        return 0
     count = min(sequence.num_owed, positions)
-    first, stop = _score_range(sequence, count)
-    if stop - first > rows - 1:
-        count = first + rows - 1 - sequence.ledger.computed
-    return count if rows > 0 else 0
+    if _num_rows(sequence, count) > rows:  # score what the rows hold, and choose in a later step
+        first, _ = _score_range(sequence, count)
+        count = first + rows - sequence.ledger.computed
+    return count
 
 
 def _score_range(sequence: Sequence, count: int) -> tuple[int, int]:

@@ -48,6 +48,7 @@ class Roster:
 
     def add(self, sequence: Sequence) -> None:
         """Take in a new sequence, waiting."""
+        assert sequence.id not in self._by_id, f"sequence {sequence.id} is here already"
         self._by_id[sequence.id] = sequence
         insort(self._lists[State.WAITING], sequence, key=_order)
 

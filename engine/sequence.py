@@ -21,7 +21,8 @@ class Sequence:
 
     Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at` commit; `blocks`, `keys`,
     `num_indexed` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
-    `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures` commit and the engine.
+    `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures`, `failed_upto`
+    commit and the engine.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Sequence:
         "cached_tokens",
         "choice",
         "epoch",
+        "failed_upto",
         "failures",
         "first_output_at",
         "id",
@@ -75,7 +77,8 @@ class Sequence:
         self.keys: list[bytes] = []  # prefix keys of the leading full blocks of `tokens`
         self.num_indexed = 0  # leading blocks that the prefix index has seen
         self.epoch = 0
-        self.failures = 0
+        self.failures = 0  # steps that failed with it, since it last got past them
+        self.failed_upto = 0  # where the last of these would have brought it
         self.state = State.WAITING
         self.aborted = False
         self.abort_error: EngineError | None = None  # why, where the client did not simply leave
@@ -106,7 +109,7 @@ class Sequence:
     def max_hit(self) -> int:
         """The longest useful prefix hit: one token is computed anew, and every prompt logprob still wanted."""
         longest = len(self.tokens) - 1
-        if self.request.prompt_logprobs is None:
+        if self.request.prompt_logprobs is None or len(self.prompt_logprobs) == self.num_prompt:
             return longest
         return min(longest, len(self.prompt_logprobs) - 1)
 
