@@ -1,0 +1,85 @@
+"""A digest runner that answers when it is told to: well, not at all, or with something stale."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from engine.step import ChunkResult, Plan, StepResult, Ticket
+from tests.digest import DigestRunner
+
+
+class StepBroke(Exception):
+    """The step that was in flight has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A plan that was issued, and where its answer is awaited."""
+
+    plan: Plan
+    answer: asyncio.Future[StepResult]
+
+
+class HeldRunner(DigestRunner):
+    """Keeps each plan in flight; the cache is written when the flight ends, not before."""
+
+    def __init__(self, *, num_blocks: int, block_size: int, on_issue: Callable[[Plan], None]) -> None:
+        super().__init__(num_blocks=num_blocks, block_size=block_size)
+        self.flight: Flight | None = None
+        self.num_computed = 0  # positions of answers that had to be committed
+        self.num_lost = 0  # positions of the others
+        self._on_issue = on_issue
+
+    def execute(self, plan: Plan) -> asyncio.Future[StepResult]:
+        """Take off."""
+        assert self.flight is None, "one step in flight at a time"
+        self._on_issue(plan)
+        self.plans.append(plan)
+        self.flight = Flight(plan, asyncio.get_running_loop().create_future())
+        return self.flight.answer
+
+    def finish(self) -> None:
+        """Answer the step in flight."""
+        flight = self._land()
+        self.num_computed += flight.plan.num_positions
+        flight.answer.set_result(self.compute(flight.plan))
+
+    def fail(self) -> None:
+        """Break the step in flight off, with half of what it should write written."""
+        flight = self._land()
+        self.num_lost += flight.plan.num_positions
+        self.spoil(flight.plan)
+        flight.answer.set_exception(StepBroke("the step broke off"))
+
+    def answer_after_rebirth(self) -> None:
+        """Answer for a life that is over."""
+        self.incarnation += 1
+        self._answer_stale(lambda ticket: ticket)
+
+    def answer_other_epoch(self) -> None:
+        """Answer for what a sequence was before a preemption."""
+        self._answer_stale(lambda ticket: replace(ticket, epoch=ticket.epoch - 1))
+
+    def answer_other_base(self) -> None:
+        """Answer for a chunk that begins elsewhere."""
+        self._answer_stale(lambda ticket: replace(ticket, base=ticket.base + 1))
+
+    def _answer_stale(self, change: Callable[[Ticket], Ticket]) -> None:
+        flight = self._land()
+        self.num_lost += flight.plan.num_positions
+        result = self.compute(flight.plan)
+        chunks = tuple(replace(chunk, ticket=change(chunk.ticket)) for chunk in result.chunks)
+        flight.answer.set_result(replace(result, chunks=chunks))
+
+    def answer_in_disorder(self) -> None:
+        """Answer with the results of several chunks in each other's place."""
+        flight = self._land()
+        self.num_lost += flight.plan.num_positions
+        result = self.compute(flight.plan)
+        shifted: tuple[ChunkResult, ...] = (*result.chunks[1:], result.chunks[0])
+        flight.answer.set_result(replace(result, chunks=shifted))
+
+    def _land(self) -> Flight:
+        assert self.flight is not None, "nothing is in flight"
+        flight, self.flight = self.flight, None
+        return flight

@@ -1,0 +1,62 @@
+"""How small an engine over the digest model is."""
+
+from dataclasses import dataclass
+
+from config.settings import EngineSettings
+from engine.cache.tables import BlockTables
+from engine.stats import CacheInfo, ModelInfo
+from tests.digest import VOCABULARY_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The engine's sizes. The context is never larger than the pool."""
+
+    num_blocks: int = 8
+    block_size: int = 2
+    max_context: int = 24
+    max_sequences: int = 3
+    max_step_positions: int = 8
+    max_logit_rows: int = 8
+    max_waiting: int = 4
+    max_buffered_deltas: int = 4
+    slow_reader_seconds: float = 10.0
+    prefix_caching: bool = True
+
+    @property
+    def context_length(self) -> int:
+        """Positions that one request may have."""
+        return min(self.max_context, self.num_blocks * self.block_size)
+
+    def tables(self) -> BlockTables:
+        """An empty cache."""
+        return BlockTables(
+            num_blocks=self.num_blocks,
+            block_size=self.block_size,
+            fingerprint="digest",
+            prefix_caching=self.prefix_caching,
+        )
+
+    def settings(self) -> EngineSettings:
+        """The engine's own section."""
+        return EngineSettings(
+            max_sequences=self.max_sequences,
+            max_step_positions=self.max_step_positions,
+            max_logit_rows=self.max_logit_rows,
+            max_waiting=self.max_waiting,
+            max_buffered_deltas=self.max_buffered_deltas,
+            slow_reader_seconds=self.slow_reader_seconds,
+            check_laws=True,
+        )
+
+    def info(self) -> ModelInfo:
+        """What is served."""
+        return ModelInfo(
+            name="digest",
+            context_length=self.context_length,
+            model_context_length=self.max_context,
+            vocabulary_size=VOCABULARY_SIZE,
+            architecture="digest",
+            dtype="hash",
+            cache=CacheInfo(self.block_size, self.num_blocks, 1, "hash", "one slot a position"),
+        )

@@ -1,0 +1,153 @@
+"""What must hold around every step of an engine, seen from outside its stages."""
+
+from collections.abc import Iterable
+
+from engine.cache.tables import BlockTables
+from engine.engine import Engine
+from engine.errors import ContextTooLong, Draining, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
+from engine.request import Request
+from engine.sequence import Sequence, State
+from engine.step import Chunk, Plan
+from tests.digest import VOCABULARY_SIZE, DigestRunner
+from tests.laws.held_runner import HeldRunner
+from tests.laws.shape import Shape
+
+
+class Watch:
+    """Asserts laws; changes nothing."""
+
+    def __init__(self, engine: Engine, tables: BlockTables, runner: HeldRunner, shape: Shape) -> None:
+        self._engine = engine
+        self._tables = tables
+        self._runner = runner
+        self._shape = shape
+
+    @property
+    def unfinished(self) -> list[Sequence]:
+        """All that wait, run or are paused."""
+        return list(self._engine._roster)
+
+    def sequence(self, sequence_id: str) -> Sequence:
+        """An unfinished sequence."""
+        sequence = self._engine._roster.get(sequence_id)
+        assert sequence is not None
+        return sequence
+
+    # -- the door -----------------------------------------------------------------------------
+
+    def admission(self, request: Request) -> None:
+        """A request that was taken can be run."""
+        assert self._engine.accepting
+        assert len(request.prompt) + (not request.chooses_nothing) <= self._shape.context_length
+
+    def refusal(self, request: Request, refusal: RequestRefused) -> None:
+        """A refusal has its reason."""
+        match refusal:
+            case EmptyPrompt():
+                assert not request.prompt
+            case UnknownToken():
+                assert any(token >= VOCABULARY_SIZE for token in (*request.prompt, *request.stopping.token_ids))
+            case ContextTooLong():
+                assert len(request.prompt) + (not request.chooses_nothing) > self._shape.context_length
+            case QueueFull():
+                waiting = {sequence.request.id for sequence in self._engine._roster.waiting}
+                assert len(waiting) >= self._shape.max_waiting
+            case Draining():
+                assert not self._engine.accepting
+            case _:
+                raise refusal
+
+    # -- a step -------------------------------------------------------------------------------
+
+    def issue(self, plan: Plan) -> None:
+        """A plan keeps the limits, serves who is first, and writes only what nobody else reads."""
+        shape = self._shape
+        assert 0 < plan.num_positions <= shape.max_step_positions
+        assert sum(chunk.num_logit_rows for chunk in plan.chunks) <= shape.max_logit_rows
+        assert len(plan.chunks) <= shape.max_sequences
+        self._check_first_is_served(plan)
+        for chunk in plan.chunks:
+            self._check_chunk(chunk)
+        places = [place for chunk in plan.chunks for place in self._written(chunk)]
+        assert len(set(places)) == len(places), "two chunks write one block"
+
+    def _check_first_is_served(self, plan: Plan) -> None:
+        """The oldest running sequence is in every step, but for those that run alone after a failure."""
+        planned = [self.sequence(chunk.ticket.sequence) for chunk in plan.chunks]
+        assert self._engine._roster.running[0] in planned or (len(planned) == 1 and planned[0].failures)
+
+    def _check_chunk(self, chunk: Chunk) -> None:
+        sequence = self.sequence(chunk.ticket.sequence)
+        assert sequence.state is State.RUNNING
+        assert not sequence.aborted, "nothing is computed for a client that has left"
+        assert not sequence.stalled, "nothing is computed for a client that does not read"
+        assert chunk.tokens == tuple(sequence.tokens[chunk.start : chunk.stop])
+        assert chunk.ticket.blocks == tuple(sequence.blocks)
+        assert sequence.ledger.planned == chunk.stop
+        for block in self._written(chunk):
+            assert self._tables.pool.owners(block) == 1, "a written block has one owner"
+            assert block not in self._tables.prefix._key_of, "an indexed block is never written"
+
+    def _written(self, chunk: Chunk) -> Iterable[int]:
+        size = self._shape.block_size
+        return chunk.ticket.blocks[chunk.start // size : -(-chunk.stop // size)]
+
+    # -- any moment ---------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Every law that holds at any moment."""
+        roster = self._engine._roster
+        roster.check()
+        self._tables.check(roster)
+        for sequence in roster:
+            sequence.check()
+        self._check_flight()
+        self._check_snapshot()
+        check_indexed_content(self._tables, self._runner)
+
+    def _check_flight(self) -> None:
+        if self._runner.flight is None:
+            self._check_rest()
+            return
+        for chunk in self._runner.flight.plan.chunks:
+            assert chunk.ticket.blocks == tuple(self.sequence(chunk.ticket.sequence).blocks), "nothing moves in flight"
+
+    def _check_rest(self) -> None:
+        """Nothing is in flight only if there is no work: every request waits for its reader."""
+        self._engine.check()
+        for sequence in self._engine._roster:
+            assert sequence.state is State.PAUSED, f"{sequence.id} could run"
+            assert sequence.stalled
+            assert not sequence.aborted
+
+    def _check_snapshot(self) -> None:
+        snapshot = self._engine.snapshot()
+        blocks = snapshot.blocks
+        assert blocks.free + blocks.allocated + blocks.shared + blocks.cached == self._shape.num_blocks
+        assert snapshot.running + snapshot.waiting + snapshot.paused == len(snapshot.sequences)
+        positions = snapshot.positions
+        in_flight = sum(view.marks.planned - view.marks.computed for view in snapshot.sequences)
+        lost = self._runner.num_lost
+        assert positions.planned == positions.computed + positions.rejected + in_flight + lost
+        assert positions.computed == self._runner.num_computed
+        assert positions.published <= positions.accepted
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def check_end(self, sequences: Iterable[Sequence]) -> None:
+        """After the last request nothing is owned, and the sums are those of the ledgers."""
+        assert not self.unfinished
+        self._tables.check([])
+        snapshot = self._engine.snapshot()
+        assert snapshot.blocks.allocated == snapshot.blocks.shared == 0
+        assert snapshot.tail_positions == 0
+        assert snapshot.positions.accepted == sum(sequence.num_outputs for sequence in sequences)
+        assert not self._engine._commit._outputs, "no text is kept"
+        assert not self._engine._publisher._outlets, "no stream is kept"
+
+
+def check_indexed_content(tables: BlockTables, runner: DigestRunner) -> None:
+    """Every indexed block holds the state of exactly its tokens."""
+    for block, key in tables.prefix._key_of.items():
+        tokens = tuple(slot[0] for slot in runner.content(block))
+        assert tokens == tables.prefix._entries[key].tokens, f"block {block} holds other tokens than its key says"
