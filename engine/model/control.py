@@ -6,8 +6,7 @@ surrogate, which text from a client can't hold once it is cleaned, so nothing is
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 CUT = "\ud800"
 
@@ -16,7 +15,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, which no encoding can carry."""
-    return _SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode()  # many times faster than looking for what is rarely there
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 class ControlTokens:
@@ -27,38 +30,44 @@ class ControlTokens:
     where they were tokens.
     """
 
-    def __init__(self, special: Iterable[str], templated: Iterable[str]) -> None:
-        special = tuple(special)
-        self._special = _beginnings(special)
-        self._all = _beginnings((*special, *templated))
+    def __init__(self, special: Sequence[str], templated: Sequence[str]) -> None:
+        self._special = _Spellings(special)
+        self._all = _Spellings([*special, *templated])
 
     def cut_message(self, message: dict[str, object]) -> dict[str, object]:
         """The message with every control token's spelling cut, however deep it lies."""
-        pattern = self._special if message.get("role") == "assistant" else self._all
-        return {key: _cut(value, pattern) for key, value in message.items()}
+        spellings = self._special if message.get("role") == "assistant" else self._all
+        return {key: spellings.cut(value) for key, value in message.items()}
 
     def cut_variables(self, variables: dict[str, object]) -> dict[str, object]:
         """Template variables with every control token's spelling cut."""
-        return {name: _cut(value, self._all) for name, value in variables.items()}
+        return {name: self._all.cut(value) for name, value in variables.items()}
 
 
-def _beginnings(tokens: Iterable[str]) -> re.Pattern[str]:
-    """Matches the first character of every place where one of the tokens is spelled, overlaps included."""
-    rests: dict[str, list[str]] = defaultdict(list)
-    for token in tokens:
-        if len(token) > 1:  # a single character can't be cut
-            rests[token[0]].append(re.escape(token[1:]))
-    alternatives = (f"{re.escape(first)}(?={'|'.join(rest)})" for first, rest in rests.items())
-    return re.compile("|".join(alternatives) or "(?!)")
+class _Spellings:
+    """Tokens to be cut wherever they are spelled."""
 
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = [token for token in tokens if len(token) > 1]  # a single character can't be cut
+        self._firsts = {token[0] for token in self._tokens}
 
-def _cut(value: object, pattern: re.Pattern[str]) -> object:
-    match value:
-        case str():
-            return pattern.sub(rf"\g<0>{CUT}", clean(value))
-        case dict():
-            return {_cut(key, pattern): _cut(inner, pattern) for key, inner in value.items()}
-        case list() | tuple():
-            return [_cut(inner, pattern) for inner in value]
-        case _:
-            return value
+    def cut(self, value: object) -> object:
+        """The value with all its strings cleaned and cut."""
+        match value:
+            case str():
+                return self._cut_text(clean(value))
+            case dict():
+                return {self.cut(key): self.cut(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self.cut(inner) for inner in value]
+            case _:
+                return value
+
+    def _cut_text(self, text: str) -> str:
+        """One search for each token: no call keeps other threads waiting for long, however long the text is."""
+        if not any(first in text for first in self._firsts):
+            return text
+        for token in self._tokens:
+            while token in text:  # again where it overlaps itself
+                text = text.replace(token, f"{token[0]}{CUT}{token[1:]}")
+        return text
