@@ -1,0 +1,87 @@
+"""Linear layers whose rows do not depend on the rows beside them."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.pytorch_utils import Conv1D
+
+from engine.model.rows import PATTERNS, RowCounts, Trials, agreeing_counts, trial_of
+
+BATCH_LOADS = (1, 4, 8, 16, 64, 256)  # rows of a step: decoding few or many, a chunk of a prompt
+HEAD_LOADS = (1, 4, 16)  # rows that need logits
+
+
+class RowLinear(nn.Module):
+    """A linear layer that is computed with agreeing row counts alone. Shares the weights of the one it replaces."""
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None, *, transposed: bool) -> None:
+        super().__init__()
+        self.weight = weight  # [out, in], or [in, out] where transposed
+        self.bias = bias
+        self.transposed = transposed
+        self.rows = RowCounts((1,))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[…, rows, in] -> […, rows, out], where all leading dimensions are 1."""
+        num_rows = inputs.shape[-2]
+        sizes = self.rows.split(num_rows)
+        if len(sizes) == 1 and sizes[0] == num_rows:
+            return self.product(inputs)
+        missing = sum(sizes) - num_rows
+        padded = functional.pad(inputs, (0, 0, 0, missing)) if missing else inputs
+        if not sizes:
+            return self.product(padded)
+        pieces = [self.product(piece) for piece in padded.split(sizes, dim=-2)]
+        return torch.cat(pieces, dim=-2).narrow(-2, 0, num_rows)
+
+    def product(self, inputs: Tensor) -> Tensor:
+        """The product as the library computes it for this many rows."""
+        weight = self.weight.t() if self.transposed else self.weight
+        return functional.linear(inputs, weight, self.bias)
+
+    @property
+    def in_features(self) -> int:
+        """The width of a row that comes in."""
+        return self.weight.shape[0 if self.transposed else 1]
+
+    @property
+    def out_features(self) -> int:
+        """The width of a row that goes out."""
+        return self.weight.shape[1 if self.transposed else 0]
+
+
+def replace_linears(model: nn.Module) -> list[RowLinear]:
+    """Put a RowLinear in the place of every linear layer; returns them all, in the model's order."""
+    replaced = []
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) in (nn.Linear, Conv1D):
+                parameters = dict(child.named_parameters())
+                linear = RowLinear(parameters["weight"], parameters.get("bias"), transposed=type(child) is Conv1D)
+                setattr(parent, name, linear)
+                replaced.append(linear)
+    return replaced
+
+
+def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:
+    """Measure which row counts agree and set them; returns the quantum that they share."""
+    by_kind: dict[tuple[object, ...], list[RowLinear]] = {}
+    for linear in linears:
+        weight = linear.weight
+        key = (weight.shape, weight.stride(), weight.dtype, linear.bias is None, linear.transposed)
+        by_kind.setdefault(key, []).append(linear)
+    kinds = list(by_kind.values())
+    weights = [kind[0].weight.numel() * len(kind) for kind in kinds]
+    found = agreeing_counts([_trials(kind[0]) for kind in kinds], weights, loads=loads, max_rows=max(32, *loads))
+    for kind, rows in zip(kinds, found, strict=True):
+        for linear in kind:
+            linear.rows = rows
+    return found[0].quantum if found else 1
+
+
+def _trials(linear: RowLinear) -> Trials:
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(PATTERNS, linear.in_features, generator=generator)
+    return Trials(trial_of(linear.product, patterns.to(linear.weight)))

@@ -1,0 +1,55 @@
+"""Row counts of a batch for which pointwise operators treat every row alike.
+
+They run over the whole tensor in vectors, and the elements that a thread has left over take another
+path, with other bits. Whether that happens inside a row depends on the rows, their width and the
+number of threads.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.model.rows import PATTERNS, Trials, trial_of
+
+
+def _gelu_tanh(inputs: Tensor) -> Tensor:
+    return functional.gelu(inputs, approximate="tanh")
+
+
+def _mean_square(inputs: Tensor) -> Tensor:
+    return inputs.pow(2).mean(-1, keepdim=True)
+
+
+# Those with such leftovers in torch 2.13, and the sum of a norm, which goes another way for one lone row.
+SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
+    torch.sigmoid,
+    functional.silu,
+    functional.gelu,
+    _gelu_tanh,
+    functional.softplus,
+    _mean_square,
+)
+
+
+def settle_paddings(widths: Iterable[int], *, quantum: int, max_rows: int, dtype: torch.dtype) -> tuple[int, ...]:
+    """Ascending multiples of `quantum` that agree for all widths, the last one at least `max_rows`; else empty."""
+    counts = list(_ladder(quantum, 2 * max_rows))
+    generator = torch.Generator().manual_seed(0)
+    for width in sorted(set(widths)):
+        patterns = (3 * torch.randn(PATTERNS, width, generator=generator)).to(dtype)
+        for function in SENSITIVE:
+            found = Trials(trial_of(function, patterns)).agreeing(counts) if counts else None
+            counts = list(found.counts) if found else []
+    enough = [count for count in counts if count >= max_rows]
+    return tuple(count for count in counts if count <= enough[0]) if enough else ()
+
+
+def _ladder(quantum: int, upto: int) -> Iterator[int]:
+    """Multiples of `quantum` in steps of an eighth at most, until `upto` is reached."""
+    count = quantum
+    while count < upto:
+        yield count
+        count += quantum * max(1, count // (8 * quantum))
+    yield count
