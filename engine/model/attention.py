@@ -1,0 +1,193 @@
+"""Attention over the paged cache, as a function that `transformers` models call.
+
+The rows of a step are first written to the cache; then everything is read back from it, in its
+type, and computed in float32. Each (tile, split) pair is one product of one shape, so that a
+query's bits depend on its own position and context, not on the batch or the chunking.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from engine.cache.storage import KVStorage
+from engine.errors import ModelUnsupported
+from engine.model.batch import Span, write_rows
+from engine.model.rows import PATTERNS, Trials, agreeing_counts
+from engine.model.tiles import Geometry, Pairs, Tiles, make_tiles
+
+NAME = "tidemark"  # in transformers' registry of attention functions, and our attribute of its attention modules
+SPLIT = 128  # positions; smaller ones cost calls, larger ones waste half a split for each sequence
+LOWEST = -1e30  # below every score, and finite: a query that sees nothing of a split gets weight 0, not NaN
+QUERY_LOADS = (*[1] * 16, 256)  # queries of a chunk to expect: mostly decoding, at times a part of a prompt
+MAX_TILE_ROWS = 192  # query rows of a tile, all heads of a group; more make the scores leave the CPU's cache
+
+
+class PagedAttention:
+    """The attention of all layers of one model over one cache; knows the step that runs."""
+
+    def __init__(self, storage: KVStorage, geometry: Geometry) -> None:
+        self.storage = storage
+        self.geometry = geometry
+        self.calls = [0] * len(storage.keys)  # by layer, for whoever wants to see that all were made
+        self._spans: Sequence[Span] = ()
+        self._rows = torch.empty(0)
+        self._tiles: dict[int | None, tuple[Tiles, ...]] = {}
+
+    def begin(self, spans: Sequence[Span]) -> None:
+        """Take the spans of the step that follows."""
+        self._spans = spans
+        self._tiles = {}
+        self._rows = write_rows(spans, block_size=self.storage.block_size, num_kv_heads=self.storage.num_kv_heads)
+
+    def attend(
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        window: int | None,
+        softcap: float | None,
+        sinks: Tensor | None,
+    ) -> Tensor:
+        """Write K and V, attend over all that the cache holds.
+
+        `query` [heads, rows, dim] is scaled already, `key` and `value` are [kv heads, rows, dim]; the rows
+        behind the batch's own are padding. Returns [rows, heads, dim].
+        """
+        self.calls[layer] += 1
+        num_rows = len(self._rows) // self.storage.num_kv_heads
+        self.storage.write(layer, self._rows, key.transpose(0, 1)[:num_rows], value.transpose(0, 1)[:num_rows])
+        rows = query.transpose(0, 1)
+        out = rows.new_zeros(rows.shape[0], rows.shape[1], value.shape[-1])
+        for tiles in self._tiles_of(window):
+            out.index_copy_(0, tiles.rows, self._attend_tiles(layer, rows, tiles, softcap, sinks).to(out.dtype))
+        return out
+
+    def _tiles_of(self, window: int | None) -> tuple[Tiles, ...]:
+        if window not in self._tiles:
+            self._tiles[window] = make_tiles(self._spans, self.geometry, window)
+        return self._tiles[window]
+
+    def _attend_tiles(
+        self, layer: int, rows: Tensor, tiles: Tiles, softcap: float | None, sinks: Tensor | None
+    ) -> Tensor:
+        num_tiles, num_queries = tiles.queries.shape
+        num_heads, num_kv_heads = rows.shape[1], self.storage.num_kv_heads
+        grouped = rows.index_select(0, tiles.queries.flatten()).float()
+        grouped = grouped.view(num_tiles, num_queries, num_kv_heads, num_heads // num_kv_heads, -1).transpose(1, 2)
+        parts = [self._attend_pairs(layer, grouped, pairs, softcap) for pairs in tiles.pairs]
+        highest, total, mixed = (torch.cat(part) if len(parts) > 1 else part[0] for part in zip(*parts, strict=True))
+        joined = _join(torch.cat([pairs.tiles for pairs in tiles.pairs]), num_tiles, highest, total, mixed, sinks)
+        return joined.transpose(1, 2).reshape(num_tiles * num_queries, num_heads, -1).index_select(0, tiles.places)
+
+    def _attend_pairs(
+        self, layer: int, grouped: Tensor, pairs: Pairs, softcap: float | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each query in each pair: the highest score, the sum of weights relative to it, the weighted values."""
+        keys, values = self.storage.read(layer, pairs.blocks)  # [pairs × kv heads, positions, dim]
+        queries = grouped.index_select(0, pairs.tiles)  # [pairs, kv heads, queries, group, dim]
+        scores = torch.bmm(queries.reshape(len(keys), -1, queries.shape[-1]), keys.transpose(1, 2))
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        by_query = scores.view(*queries.shape[:-1], -1)
+        by_query[pairs.num_full :].masked_fill_(pairs.hidden, -torch.inf)
+        values.view(*queries.shape[:2], *values.shape[1:])[pairs.num_full :].masked_fill_(pairs.unwritten, 0.0)
+        highest = by_query.amax(-1).clamp_min_(LOWEST)
+        weights = by_query.sub_(highest.unsqueeze(-1)).exp_()
+        mixed = torch.bmm(weights.view(scores.shape), values)
+        return highest, weights.sum(-1), mixed.view(*highest.shape, -1)
+
+
+def _join(tiles: Tensor, num_tiles: int, highest: Tensor, total: Tensor, mixed: Tensor, sinks: Tensor | None) -> Tensor:
+    """Join the pairs of each tile, in their order: [tiles, kv heads, queries, group, dim]."""
+    shape = (num_tiles, *highest.shape[1:])
+    index = tiles.view(-1, 1, 1, 1).expand_as(highest)
+    top = highest.new_full(shape, LOWEST).scatter_reduce_(0, index, highest, "amax")
+    if sinks is not None:
+        sinks = sinks.float().view(1, shape[1], 1, shape[3])
+        top = torch.maximum(top, sinks)
+    factor = (highest - top.index_select(0, tiles)).exp_()
+    weight = highest.new_zeros(shape).index_add_(0, tiles, total * factor)
+    if sinks is not None:
+        weight = weight + (sinks - top).exp_()
+    values = mixed.new_zeros(*shape, mixed.shape[-1]).index_add_(0, tiles, mixed * factor.unsqueeze(-1))
+    return values / weight.unsqueeze(-1)
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """The function that `transformers` calls; the module says which cache and which layer.
+
+    Of the options `scaling`, `sliding_window`, `softcap` and `s_aux` are ours to heed.
+    """
+    paged = getattr(module, NAME, None)
+    if not isinstance(paged, PagedAttention):
+        raise ModelUnsupported(f"{type(module).__name__} calls attention, but is no layer of the cache")
+    if attention_mask is not None:
+        raise ModelUnsupported(f"{type(module).__name__} brings a mask of its own")
+    scaling: float | None = options.get("scaling")
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    layer: int = module.layer_idx  # type: ignore[assignment]  # nn.Module types its attributes as tensors or modules
+    out = paged.attend(
+        layer,
+        query[0] * scale,
+        key[0],
+        value[0],
+        window=options.get("sliding_window"),
+        softcap=options.get("softcap"),
+        sinks=options.get("s_aux"),
+    )
+    return out.unsqueeze(0), None
+
+
+def attach(model: nn.Module, paged: PagedAttention) -> None:
+    """Hand the cache to every module that names a layer, since not all models pass our arguments on."""
+    AttentionInterface.register(NAME, attend)
+    for module in model.modules():
+        if isinstance(getattr(module, "layer_idx", None), int):
+            setattr(module, NAME, paged)
+
+
+def settle_geometry(storage: KVStorage, num_heads: int) -> Geometry:
+    """Measure which tile heights agree, and cut splits of about `SPLIT` positions."""
+    block_size, num_kv_heads = storage.block_size, storage.num_kv_heads
+    split = block_size * max(1, SPLIT // block_size)
+    group = num_heads // num_kv_heads
+    dims = storage.keys[0].shape[-1], storage.values[0].shape[-1]
+
+    def trial(num_queries: int) -> Tensor | None:
+        return _try_tile(num_queries * group, num_kv_heads, split, dims)
+
+    found = agreeing_counts([Trials(trial)], [1], loads=QUERY_LOADS, max_rows=max(1, MAX_TILE_ROWS // group))
+    if not found:
+        raise ModelUnsupported("no shape of an attention tile gives a query the same bits at each place")
+    return Geometry(block_size, num_kv_heads, split, found[0].counts[0], found[0].counts[-1])
+
+
+def _try_tile(num_rows: int, num_kv_heads: int, split: int, dims: tuple[int, int]) -> Tensor | None:
+    """What both products of a pair give for the same rows at every place; None where the place matters."""
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(PATTERNS, dims[0], generator=generator)
+    weights = torch.rand(PATTERNS, split, generator=generator)
+    keys, values = (torch.randn(split, dim, generator=generator) for dim in dims)
+    expected: Tensor | None = None
+    for num_pairs in (PATTERNS * num_kv_heads, *(num_kv_heads * n for n in (1, 2, 3, 5, 16, 48))):
+        which = (torch.arange(num_pairs)[:, None] + torch.arange(num_rows)) % PATTERNS
+        scores = torch.bmm(queries[which], keys.expand(num_pairs, -1, -1).contiguous().transpose(1, 2))
+        mixed = torch.bmm(weights[which], values.expand(num_pairs, -1, -1).contiguous())
+        both = torch.cat([scores, mixed], dim=-1)
+        if expected is None:
+            expected = both[torch.arange(PATTERNS), 0]
+        if not torch.equal(both, expected[which]):
+            return None
+    return expected

@@ -1,0 +1,55 @@
+"""One model's forward pass over packed rows, made independent of the batch."""
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.cache.storage import KVStorage
+from engine.errors import ModelUnsupported
+from engine.model.attention import NAME, PagedAttention, attach, settle_geometry
+from engine.model.batch import Batch
+from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
+from engine.model.padding import settle_paddings
+
+
+class Forward:
+    """Runs batches through a model with our attention and our linears in it; changes that model.
+
+    Made on the thread that will run it: what it measures holds for that thread's settings. `max_rows`
+    is the most positions of a batch, `num_threads` the most threads; fewer are used where more would
+    make rows depend on each other.
+    """
+
+    def __init__(self, model: PreTrainedModel, storage: KVStorage, *, max_rows: int, num_threads: int) -> None:
+        self.storage = storage
+        self._model = model.eval()
+        head = model.get_output_embeddings()
+        linears = replace_linears(model)
+        heads = [linear for linear in linears if head is not None and linear.weight is head.weight]
+        body = [linear for linear in linears if linear not in heads]
+        self.num_threads, self.paddings = _settle(body, max_rows=max_rows, num_threads=num_threads)
+        settle_rows(heads, loads=HEAD_LOADS)
+        self.attention = PagedAttention(storage, settle_geometry(storage, model.config.num_attention_heads))
+        attach(model, self.attention)
+        model.set_attn_implementation(NAME)
+
+    def run(self, batch: Batch) -> Tensor:
+        """Compute a batch, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+        self.attention.begin(batch.spans)
+        output = self._model(
+            input_ids=batch.ids, position_ids=batch.positions, use_cache=False, logits_to_keep=batch.logit_rows
+        )
+        logits: Tensor = output.logits[0]
+        return logits.float()
+
+
+def _settle(linears: list[RowLinear], *, max_rows: int, num_threads: int) -> tuple[int, tuple[int, ...]]:
+    """The number of threads to use, and the row counts to pad batches to."""
+    widths = {width for linear in linears for width in (linear.in_features, linear.out_features)}
+    for threads in range(num_threads, 0, -1):
+        torch.set_num_threads(threads)
+        quantum = settle_rows(linears, loads=BATCH_LOADS)
+        paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=linears[0].weight.dtype)
+        if paddings:
+            return threads, paddings
+    raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
