@@ -1,0 +1,130 @@
+"""From rows of logits to chosen tokens.
+
+A row's choice depends on its own logits and request alone: sums run along a row in order of the ids
+or of the values, never over the batch, and the one random number comes from a counter.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.step import Choose
+
+NUCLEUS = 256  # values looked at first for top_p; the whole row is sorted where they do not reach it
+UNIFORM_BITS = 52  # of a double's 53: the largest uniform times any sum stays below the sum
+
+
+def uniform(seed: int, choice: int, output_index: int) -> float:
+    """The one random number in [0, 1) of an output: a counter hashed, so it repeats whatever the batch is."""
+    digest = hashlib.blake2b(f"{seed}/{choice}/{output_index}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> (64 - UNIFORM_BITS)) / (1 << UNIFORM_BITS)
+
+
+def choose_tokens(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
+    """One token for each row of `logits` [rows, vocabulary] float32.
+
+    In this order: logit bias, banned ids, penalties, then the largest logit, or temperature, top_k,
+    top_p, min_p and the inverse of the cumulated weights in order of the ids.
+    """
+    if any(_changes_logits(choose) for choose in choices):
+        logits = logits.clone()
+        _add_bias(logits, choices)
+        _ban(logits, choices)
+        _penalize(logits, choices)
+    tokens = logits.argmax(dim=-1)  # the first of equals
+    drawn = [row for row, choose in enumerate(choices) if not choose.sampling.greedy]
+    if drawn:
+        rows = torch.tensor(drawn, device=logits.device)
+        tokens[rows] = _draw(logits[rows], [choices[row] for row in drawn])
+    chosen = zip(tokens.tolist(), choices, strict=True)
+    return [_or_allowed(token, choose, logits.shape[-1]) for token, choose in chosen]
+
+
+def _changes_logits(choose: Choose) -> bool:
+    return bool(choose.banned or choose.sampling.logit_bias or choose.sampling.penalizes)
+
+
+def _or_allowed(token: int, choose: Choose, vocabulary_size: int) -> int:
+    """The token, or the lowest id that is not banned where nothing else was left to choose from."""
+    if token not in choose.banned:
+        return token
+    return next((id for id in range(vocabulary_size) if id not in choose.banned), token)
+
+
+def _add_bias(logits: Tensor, choices: Sequence[Choose]) -> None:
+    entries = [(row, token, bias) for row, choose in enumerate(choices) for token, bias in choose.sampling.logit_bias]
+    if entries:
+        rows, tokens, biases = (torch.tensor(values, device=logits.device) for values in zip(*entries, strict=True))
+        logits.index_put_((rows, tokens), biases.float(), accumulate=True)
+
+
+def _ban(logits: Tensor, choices: Sequence[Choose]) -> None:
+    entries = [(row, token) for row, choose in enumerate(choices) for token in choose.banned]
+    if entries:
+        logits.index_put_(tuple(torch.tensor(entries, device=logits.device).T), logits.new_tensor(-torch.inf))
+
+
+def _penalize(logits: Tensor, choices: Sequence[Choose]) -> None:
+    for row, choose in enumerate(choices):
+        if choose.sampling.penalizes:
+            _penalize_row(logits[row], choose)
+
+
+def _penalize_row(logits: Tensor, choose: Choose) -> None:
+    """Change one row [vocabulary] in place: what was seen is divided, what was put out is lowered."""
+    sampling, counts = choose.sampling, Counter(choose.outputs)
+    seen = torch.tensor(sorted(counts.keys() | set(choose.prompt)), dtype=torch.int64, device=logits.device)
+    times = torch.tensor([counts[token] for token in seen.tolist()], dtype=torch.float32, device=logits.device)
+    values = logits[seen]
+    repeated = sampling.repetition_penalty
+    values = torch.where(values > 0, values / repeated, values * repeated)
+    logits[seen] = values - sampling.frequency_penalty * times - sampling.presence_penalty * (times > 0)
+
+
+def _draw(logits: Tensor, choices: Sequence[Choose]) -> Tensor:
+    """Draw a token for each row [rows, vocabulary]."""
+
+    def column(values: Sequence[float]) -> Tensor:
+        return torch.tensor(values, dtype=torch.float64, device=logits.device).unsqueeze(1)
+
+    temperatures = column([choose.sampling.temperature for choose in choices])
+    scaled = (logits.double() - logits.amax(-1, keepdim=True)) / temperatures
+    _keep_top_k(scaled, [choose.sampling.top_k for choose in choices])
+    weights = scaled.exp_()
+    _keep_top_p(weights, [choose.sampling.top_p for choose in choices])
+    weights.masked_fill_(weights < column([choose.sampling.min_p for choose in choices]), 0.0)  # the largest is 1
+    sums = weights.cumsum(-1)
+    numbers = column([uniform(c.sampling.seed, c.choice, c.output_index) for c in choices])
+    tokens = torch.searchsorted(sums, numbers * sums[:, -1:], right=True).squeeze(1)
+    return tokens.clamp_max_(logits.shape[-1] - 1)
+
+
+def _keep_top_k(scaled: Tensor, limits: Sequence[int | None]) -> None:
+    """Leave the k largest of each row that has a limit, and what equals the last of them."""
+    rows = [row for row, limit in enumerate(limits) if limit is not None and limit < scaled.shape[-1]]
+    if not rows:
+        return
+    ranks = torch.tensor([[limits[row]] for row in rows], device=scaled.device) - 1
+    lowest = scaled[rows].topk(int(ranks.max()) + 1, dim=-1).values.gather(1, ranks)
+    scaled[rows] = scaled[rows].masked_fill(scaled[rows] < lowest, -torch.inf)
+
+
+def _keep_top_p(weights: Tensor, shares: Sequence[float]) -> None:
+    """Leave the fewest largest of each row that hold its share of the sum, and what equals the last of them."""
+    for row, share in enumerate(shares):
+        if share < 1.0:
+            wanted = share * weights[row].cumsum(-1)[-1]
+            weights[row].masked_fill_(weights[row] < _nucleus_edge(weights[row], wanted), 0.0)
+
+
+def _nucleus_edge(weights: Tensor, wanted: Tensor) -> Tensor:
+    """The smallest weight of the nucleus of one row [vocabulary]."""
+    for count in (min(NUCLEUS, len(weights)), len(weights)):
+        highest = weights.topk(count).values
+        reached = highest.cumsum(-1) >= wanted
+        if reached[-1]:
+            return highest[reached.int().argmax()]
+    return highest[-1]
