@@ -1,0 +1,138 @@
+"""From a folder of safetensors, a GGUF file or a hub id to a model in memory, through `transformers`."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub.utils import logging as hub_logging
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, PreTrainedConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from config.settings import ModelSettings
+from engine.errors import EngineError, ModelError, ModelNotFound
+from engine.model.gguf import quick_gguf
+from engine.model.locate import first_line, locate_model
+from engine.model.rotary import freeze_rotary
+from engine.model.support import check_config
+
+CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory, its weights held once, and what the rest of the engine must know of it."""
+
+    model: PreTrainedModel
+    path: Path  # the folder or GGUF file that it came from, the tokenizer's too
+    name: str  # the id it is served under
+    architecture: str
+    context_length: int  # positions that the model and `max_context` allow
+    vocabulary_size: int
+    dtype: str
+
+
+def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> LoadedModel:
+    """Find, check and read a model; blocking.
+
+    Raises:
+        ModelNotFound: there are no such files, or the hub can't be reached.
+        ModelUnsupported: a structure that this engine does not run, named.
+        ModelError: the files are there and can't be read.
+    """
+    path = locate_model(settings.path, progress)
+    with _quiet(), _failing_as(f"{settings.path} can't be loaded"):
+        config = _read_config(path)
+        check_config(config)
+        context_length = _context_length(config, settings.max_context)
+        dtype = "float32" if settings.dtype == "auto" else settings.dtype
+        progress(f"reading {config.model_type} weights from {path.name}")
+        model = _read_weights(path, config, DTYPES[dtype])
+        nn.Module.to(model, device=_device(settings))
+        freeze_rotary(model, context_length)
+    return LoadedModel(
+        model,
+        path,
+        settings.served_name,
+        architecture=type(model).__name__,
+        context_length=context_length,
+        vocabulary_size=model.get_output_embeddings().weight.shape[0],
+        dtype=dtype,
+    )
+
+
+def _read_config(path: Path) -> PreTrainedConfig:
+    config: PreTrainedConfig
+    if path.is_dir():
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        return config
+    with quick_gguf():
+        config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
+    return config
+
+
+def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+    """All weights in `dtype`; those of a GGUF file unpacked, here and never in a step."""
+    options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    if path.is_dir():
+        if not any(path.glob("*.safetensors")):
+            raise ModelNotFound(f"the folder {path} has no .safetensors files")
+        loaded: Any = AutoModelForCausalLM.from_pretrained(path, use_safetensors=True, **options)
+    else:
+        options |= {"gguf_file": path.name, "quantization_config": GgufConfig(dequantize=True)}
+        with quick_gguf():
+            loaded = AutoModelForCausalLM.from_pretrained(path.parent, **options)
+    model, info = loaded  # two, since the loading info was asked for
+    if missing := sorted(info["missing_keys"]):
+        raise ModelError(f"{path.name} lacks {len(missing)} of the model's tensors, among them {missing[0]}")
+    assert isinstance(model, PreTrainedModel)
+    return model
+
+
+def _context_length(config: PreTrainedConfig, max_context: int | None) -> int:
+    own = next((value for field in CONTEXT_FIELDS if isinstance(value := getattr(config, field, None), int)), None)
+    limits = [limit for limit in (own, max_context) if limit is not None]
+    if not limits:
+        raise ModelError("its config does not say how long its context is: set model.max_context")
+    return min(limits)
+
+
+def _device(settings: ModelSettings) -> torch.device:
+    if settings.device != "auto":
+        return torch.device(settings.device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    """Turn whatever the libraries raise about files into one line of ours."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as error:  # each library and file format has errors of its own
+        raise ModelError(f"{what}: {first_line(error)}") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the libraries' progress bars, logs and warnings off the terminal."""
+    verbosity, hub_verbosity = transformers_logging.get_verbosity(), hub_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    hub_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        hub_logging.set_verbosity(hub_verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
