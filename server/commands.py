@@ -4,12 +4,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from engine.build import Built, build
-
 from config.errors import ConfigError
 from config.flags import add_flags, add_model
 from config.load import Loaded, resolve
 from config.render import render
+from engine.build import Built, build
 from engine.errors import EngineError
 from server.console import Console
 from server.logs import open_log
@@ -101,7 +100,7 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
     )
     open_log(level=loaded.settings.server.log_level, stream=console)
     try:
-        built = build(loaded.settings, progress=console.progress)
+        built = build(loaded.settings, progress=lambda text: console.progress(f"tidemark: {text}"))
     except Exception as error:  # noqa: BLE001  # whatever a model's files provoke, it can't be served
         console.line(load_failure(loaded.settings, error))
         return 1

@@ -13,10 +13,10 @@ from functools import partial
 from typing import NoReturn, Protocol
 
 import uvloop
-from engine.build import Built
 from pydantic import ByteSize
 
 from config.settings import Settings
+from engine.build import Built
 from engine.engine import Engine
 from engine.errors import EngineError
 from engine.stats import ModelInfo
@@ -125,7 +125,8 @@ class Process:
         """The engine, or None where a failure or a signal came first."""
         self._log.info("loading", model=self._settings.model.path, url=url_of(self._listener))
         loading = self._start_loader()
-        await asyncio.wait([loading, self._ending], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Built] | asyncio.Future[None]] = [loading, self._ending]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not loading.done():
             return None
         try:

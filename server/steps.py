@@ -8,7 +8,7 @@ import orjson
 from engine.stats import StepRecord, StepRow
 
 BAR_CELLS = 32
-TIMES = "×"  # noqa: RUF001  # the sign itself, not the letter
+TIMES = "×"  # the sign itself, not the letter
 LEGEND = "█ computed before, or found in the cache  ▓ computed in this step  ▒ chosen, not in the cache yet"
 _HEADS = ("step", "sequence", "chunk", "planned", "computed", "accepted", "published", "chosen")
 _WIDTHS = (4, 8, 9, 7, 8, 8, 9, 12)

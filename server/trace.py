@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from engine.build import Built
-
 from engine.engine import Engine
 from engine.request import FinishReason, Request, Sampling, Stopping, Usage
 from engine.stats import Snapshot, StepRecord

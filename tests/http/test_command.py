@@ -1,0 +1,143 @@
+"""`tidemark` as a user runs it, over a tiny real model."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGINT, SIGTERM
+
+import httpx
+import pytest
+
+from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
+from tests.tiny import make_tiny_model_folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    folder.mkdir()
+    make_tiny_model_folder(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(model: Path) -> Iterator[httpx.Client]:
+    with ServerProcess("server", "serve", str(model), "--port", "0", "--num-blocks", "64") as server:
+        with server.ready_client() as client:
+            yield client
+        server.send(SIGTERM)
+        assert server.exit_code() == 0
+
+
+def tidemark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "server", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+
+def chat(text: str, **fields: object) -> dict[str, object]:
+    return {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 6, "seed": 1, **fields}
+
+
+def test_a_folder_is_served_under_its_name(client: httpx.Client) -> None:
+    (served,) = client.get("/v1/models").json()["data"]
+
+    assert served["id"] == "tiny"
+    assert served["max_model_len"] == 512
+
+
+def test_the_same_request_has_the_same_answer(client: httpx.Client) -> None:
+    first, second = (client.post("/v1/chat/completions", json=chat("hello")).json() for _ in range(2))
+
+    assert first["choices"] == second["choices"]
+    assert first["usage"]["completion_tokens"] <= 6
+
+
+def test_the_metrics_know_the_layout_of_the_cache(client: httpx.Client) -> None:
+    text = client.get("/metrics").text
+
+    assert 'num_blocks="64"' in text
+    assert 'tidemark_kv_blocks_capacity{model="tiny"} 64.0' in text
+
+
+def test_a_signal_ends_the_loading_at_once(model: Path) -> None:
+    with ServerProcess("server", "serve", str(model), "--port", "0") as server:
+        server.said("event=loading")
+
+        server.send(SIGTERM)
+        code = server.exit_code()
+
+    assert code == 0
+    assert not any("Traceback" in line for line in server.lines), server.lines
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["serve", "--port", "0", "--model"], "nothing-here"),
+        (["serve", "--port", "0", "--model"], "empty-folder"),
+        (["serve", "--port", "0", "--model"], "broken.gguf"),
+        (["trace", "hello", "--model"], "broken-config"),
+    ],
+)
+def test_a_model_that_can_not_be_served_is_one_line_and_exit_1(tmp_path: Path, command: list[str], name: str) -> None:
+    (tmp_path / "empty-folder").mkdir()
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF and then nothing")
+    (tmp_path / "broken-config").mkdir()
+    (tmp_path / "broken-config" / "config.json").write_text('{"model_type": "no-such-thing"}')
+
+    done = tidemark(*command, str(tmp_path / name))
+
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "can't serve" in line] != []
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_trace_shows_steps_to_people(model: Path) -> None:
+    done = tidemark("trace", "hello hello", "--with", "hello there", "--model", str(model), "--max-tokens", "3")
+
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[1].split()[:4] == ["step", "sequence", "chunk", "planned"]
+    assert any(" a/0 " in line for line in lines)
+    assert any(" b/0 " in line for line in lines)
+    assert any(line.startswith("b: ") for line in lines)
+
+
+def test_a_trace_shows_steps_to_programs(model: Path) -> None:
+    done = tidemark("trace", "hello", "--json", "--model", str(model), "--max-tokens", "3", "--raw")
+
+    assert done.returncode == 0, done.stderr
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["step"] for one in shown] == list(range(1, len(shown) + 1))
+    for one in shown:
+        assert one["chunk"][1] == one["planned"] == one["computed"] == one["accepted"] - 1
+        assert len(one["tokens"]) == 1
+        assert one["published"] <= one["accepted"]
+
+
+def test_an_interrupted_trace_shows_no_traceback(model: Path) -> None:
+    endless = ("trace", "hello", "--model", str(model), "--max-tokens", "400", "--repeat", "100000")
+    with ServerProcess("server", *endless) as process:
+        process.said("tidemark: ")
+
+        process.send(SIGINT)
+        code = process.exit_code()
+
+    assert code == 130
+    assert not any("Traceback" in line for line in process.lines), process.lines
+
+
+def test_a_reader_that_leaves_ends_a_trace_quietly(model: Path) -> None:
+    command = [sys.executable, "-m", "server", "trace", "hello", "--model", str(model), "--max-tokens", "3"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert process.returncode in (0, 1)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
