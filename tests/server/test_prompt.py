@@ -83,3 +83,7 @@ async def test_any_failure_of_the_tokenizer_names_the_field_that_held_the_text()
 async def test_the_empty_text_starts_from_bos_if_there_is_one() -> None:
     assert (await text_prompt(FakeTokenizer(), "", add_special=False)).tokens == (BOS,)
     assert (await text_prompt(FakeTokenizer(bos_id=None), "", add_special=True)).tokens == ()
+
+
+def test_a_name_reaches_the_template() -> None:
+    assert template(role="user", content="x", name="bob")["name"] == "bob"
