@@ -1,6 +1,7 @@
+import pytest
 from hypothesis import example, given, strategies as st
 
-from engine.model.control import CUT, ControlTokens, clean
+from engine.model.control import CUT, STRETCH, ControlTokens, clean
 
 SPECIAL = ["<<s<<", "<|end|>", "<|", "s"]
 CONTROL = ControlTokens(SPECIAL, ["<think>"])
@@ -17,6 +18,13 @@ def test_no_control_token_is_left_whole_and_nothing_is_lost(text: str) -> None:
 
     assert "".join(parts) == text
     assert not any(token in part for part in parts for token in SPECIAL if len(token) > 1)
+
+
+@pytest.mark.parametrize("offset", range(-8, 2))
+def test_a_spelling_that_lies_over_two_stretches_is_cut_once(offset: int) -> None:
+    text = "x" * (STRETCH + offset) + "<|end|>" + "x" * STRETCH
+
+    assert cut(text) == text.replace("<|", f"<{CUT}|")
 
 
 def test_text_that_spells_none_is_left_alone() -> None:
