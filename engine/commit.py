@@ -56,7 +56,7 @@ class Commit:
         accepted = () if result.token is None else (result.token,)
         sequence.prompt_logprobs.extend(result.scores)
         sequence.tokens.extend(accepted)
-        sequence.ledger.commit(Computed(chunk.stop), Accepted(len(sequence.tokens)))
+        sequence.ledger.commit(Computed(chunk.stop), Accepted(sequence.ledger.accepted + len(accepted)))
         if sequence.ledger.computed >= sequence.failed_upto:
             sequence.failures = 0
         self._tables.index(sequence)

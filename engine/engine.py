@@ -220,11 +220,14 @@ class Engine:
             self._quiet.set()
 
     def _end_all(self) -> None:
-        """The loop is over: no stream stays without its end."""
+        """The loop is over: no stream stays without its end, even if a broken law stops the stages from giving it."""
         self._stopping = True
-        for sequence in list(self._roster):
-            self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, EngineStopped()))
-        self._publish()
+        try:
+            for sequence in list(self._roster):
+                self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, EngineStopped()))
+            self._publish()
+        finally:
+            self._publisher.end_all(EngineStopped())
 
     def _count_disconnect(self) -> None:
         self._stats.disconnects += 1

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engine.errors import EngineError
 from engine.ledger import Published
+from engine.request import Delta, End, FinishReason
 from engine.sequence import Sequence
 from engine.step import Advance
 from engine.stream import DeltaStream
@@ -37,3 +39,11 @@ class Publisher:
                 outlet.stream.put(advance.delta)
             if advance.delta.end is not None:
                 del self._outlets[advance.sequence]
+
+    def end_all(self, error: EngineError) -> None:
+        """End what is still connected, without a look at what it has accepted."""
+        for outlet in self._outlets.values():
+            if not outlet.stream.closed:
+                end = End(FinishReason.ERROR, outlet.sequence.usage, error=error)
+                outlet.stream.put(Delta(outlet.sequence.choice, end=end))
+        self._outlets.clear()

@@ -1,10 +1,13 @@
 """Sequence: one continuation being run for a request, the only mutable record of it."""
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from engine.errors import EngineError
 from engine.ledger import Ledger, Positions
 from engine.request import Request, TokenLogprob, Usage
+
+if TYPE_CHECKING:
+    from engine.errors import EngineError
 
 
 class State(Enum):

@@ -73,10 +73,11 @@ class BlockPool:
         """Add an owner to each of `blocks`, all of which hold indexed content."""
         for block in blocks:
             assert block in self._indexed, "only indexed blocks are shared"
+            num_owners = self._references[block]
             self._references[block] += 1
-            if self._references[block] == 1:
+            if num_owners == 0:
                 del self._cached[block]
-            elif self._references[block] == 2:
+            elif num_owners == 1:
                 self._num_shared += 1
 
     def release(self, blocks: Sequence[int]) -> None:

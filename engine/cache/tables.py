@@ -76,12 +76,6 @@ class BlockTables:
                 self.pool.keep(block)
             sequence.num_indexed = index + 1
 
-    def trim(self, sequence: Sequence) -> None:
-        """Give back the blocks behind the sequence's `planned` mark, which a rejection left over."""
-        surplus = sequence.blocks[self.num_blocks_for(sequence.ledger.planned) :]
-        self.pool.release(surplus)
-        del sequence.blocks[len(sequence.blocks) - len(surplus) :]
-
     def release(self, sequence: Sequence) -> None:
         """Give back all blocks of a sequence that has ended."""
         self.pool.release(sequence.blocks)
