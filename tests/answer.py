@@ -147,7 +147,7 @@ class _Text:
 
     def _touches_a_character(self, index: int) -> bool:
         """Whether the token has bytes, or stands within a character."""
-        return bool(self._pieces[index]) or bool(_begun_character(self._begun + b"".join(self._pieces[:index])))
+        return bool(self._pieces[index]) or (self._has_bytes(index) and bool(_begun_character(self._data(index))))
 
 
 def _begun_character(data: bytes) -> bytes:

@@ -20,7 +20,7 @@ GREEDY = Sampling(seed=0, temperature=0.0)
 def a_request(
     prompt: Run[int] = (2, 3, 4, 5, 2),
     *,
-    id: str = "request",  # noqa: A002 - the field's own name
+    id: str = "request",
     max_tokens: int | None = 4,
     stopping: Stopping | None = None,
     num_choices: int = 1,

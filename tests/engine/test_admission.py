@@ -203,13 +203,13 @@ def test_a_stalled_sequence_pauses_and_goes_on_when_it_is_read() -> None:
     parts.step()
     sequence.stalled = True
     parts.admit()
-    assert sequence.state is State.PAUSED
+    assert states(sequence) == [State.PAUSED]
     assert sequence.blocks
 
     sequence.stalled = False
     parts.admit()
 
-    assert sequence.state is State.RUNNING
+    assert states(sequence) == [State.RUNNING]
 
 
 def test_a_stalled_sequence_that_waits_is_not_started() -> None:
@@ -218,11 +218,11 @@ def test_a_stalled_sequence_that_waits_is_not_started() -> None:
     sequence.stalled = True
 
     parts.admit()
-    assert sequence.state is State.PAUSED
+    assert states(sequence) == [State.PAUSED]
     sequence.stalled = False
     parts.admit()
 
-    assert sequence.state is State.RUNNING
+    assert states(sequence) == [State.RUNNING]
 
 
 def test_a_sequence_that_resumes_waits_for_a_seat() -> None:

@@ -68,9 +68,7 @@ def test_an_invalidated_sequence_keeps_its_tokens_in_a_new_epoch() -> None:
 
 def test_the_lower_priority_number_goes_first_then_the_earlier_arrival() -> None:
     late, early = a_sequence(number=2), a_sequence(number=1)
-    urgent = Sequence(
-        a_request(priority=-1), 0, number=3, max_length=9, positions=Positions(), arrived_at=0.0
-    )
+    urgent = Sequence(a_request(priority=-1), 0, number=3, max_length=9, positions=Positions(), arrived_at=0.0)
 
     assert sorted([late, early, urgent], key=lambda sequence: sequence.order) == [urgent, early, late]
 

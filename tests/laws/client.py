@@ -137,5 +137,3 @@ def _scores(deltas: Run[Delta]) -> object:
 def _cut_to(request: Request, num_outputs: int) -> Request:
     """The same request, ended after so many outputs."""
     return replace(request, stopping=replace(request.stopping, max_tokens=num_outputs))
-
-

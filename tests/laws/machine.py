@@ -1,6 +1,7 @@
 """The rules: whatever may happen to an engine, in any order."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ def has_clients(machine: "EngineMachine") -> bool:
 class EngineMachine(RuleBasedStateMachine):
     """One engine's life, ended by a drain or a stop, and compared with pure functions."""
 
-    num_examples = 0
+    num_lives = 0
     num_rules = 0
     num_steps = 0
 
@@ -108,7 +109,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @precondition(in_flight)
     @rule(answer=st.sampled_from(STALE_ANSWERS))
-    def answer_stale(self, answer: object) -> None:
+    def answer_stale(self, answer: Callable[[HeldRunner], None]) -> None:
         """The step in flight ends with an answer that does not fit."""
         self._world.answer_stale(answer)
 
@@ -152,7 +153,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self._end(self.world)
         finally:
             self.world.close()
-            type(self).num_examples += 1
+            type(self).num_lives += 1
             type(self).num_steps += self.world.num_steps
 
     def _end(self, world: World) -> None:

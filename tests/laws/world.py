@@ -1,4 +1,4 @@
-"""A real engine over the digest model, with its clients and its clock: everything that happens to it, one thing at a time."""
+"""A real engine over the digest model, with its clients and its clock: what happens to it, one thing at a time."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -25,9 +25,7 @@ class World:
         self.shape = shape
         self.loop = VirtualLoop()
         self.tables = shape.tables()
-        self.runner = HeldRunner(
-            num_blocks=shape.num_blocks, block_size=shape.block_size, on_issue=lambda plan: self.watch.issue(plan)
-        )
+        self.runner = HeldRunner(num_blocks=shape.num_blocks, block_size=shape.block_size, on_issue=self._on_issue)
         self.engine = Engine(
             runner=self.runner,
             tables=self.tables,
@@ -146,6 +144,9 @@ class World:
             task.cancel()
         self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.loop.close()
+
+    def _on_issue(self, plan: Plan) -> None:
+        self.watch.issue(plan)
 
     @property
     def num_steps(self) -> int:

@@ -1,0 +1,118 @@
+from engine.request import Delta
+from engine.stats import BlockCounts, Snapshot, StepRow
+from engine.step import Advance
+from engine.view import issued_blocks, snapshot_of, step_record
+from tests.laws.shape import Shape
+from tests.parts import Parts, a_request
+
+
+def snapshot(parts: Parts) -> Snapshot:
+    return snapshot_of(parts.roster, parts.tables, parts.stats, now=parts.now)
+
+
+def test_an_engine_without_requests_shows_zeros() -> None:
+    shown = snapshot(Parts(Shape(num_blocks=5)))
+
+    assert shown.blocks == BlockCounts(free=5, allocated=0, shared=0, cached=0)
+    assert (shown.running, shown.waiting, shown.paused, shown.steps, shown.tail_positions) == (0, 0, 0, 0, 0)
+    assert shown.sequences == ()
+
+
+def test_what_is_shown_is_what_the_ledgers_say() -> None:
+    parts = Parts()
+    first = parts.run(a_request(id="first"))
+    parts.step()
+    second = parts.run(a_request(id="second"))
+    parts.issue()
+    parts.offer(a_request((6, 6, 6), id="third"))
+    parts.now = 3.0
+
+    shown = snapshot(parts)
+
+    assert {view.id: view.marks for view in shown.sequences} == {
+        sequence.id: sequence.ledger.marks for sequence in parts.roster
+    }
+    assert (shown.running, shown.waiting, shown.paused) == (2, 1, 0)
+    assert shown.positions == parts.stats.positions
+    assert shown.blocks == BlockCounts(free=4, allocated=2, shared=2, cached=0)
+    views = {view.id: view for view in shown.sequences}
+    assert views[first.id].blocks == ((0, 2), (1, 2), (2, 1))
+    assert views[second.id].cached_tokens == 4
+    assert views[second.id].age_seconds == 3.0
+
+
+def test_the_gauges_are_the_states_of_the_sequences() -> None:
+    parts = Parts(Shape(max_sequences=2))
+    for number in (4, 5, 6, 7):
+        parts.offer(a_request((number, 2), id=f"{number}"))
+    parts.step()
+    parts.roster.running[0].stalled = True
+    parts.admit()
+
+    shown = snapshot(parts)
+
+    states = [view.state for view in shown.sequences]
+    gauges = {"running": shown.running, "waiting": shown.waiting, "paused": shown.paused}
+    assert gauges == {state: states.count(state) for state in gauges} == {"running": 2, "waiting": 1, "paused": 1}
+
+
+def test_the_tail_is_what_blocks_hold_beyond_what_is_computed() -> None:
+    parts = Parts(Shape(block_size=4))
+    parts.run(a_request((2, 3, 4, 5, 2)))
+
+    plan = parts.issue()
+    tails = [snapshot(parts).tail_positions]
+    parts.apply(plan)
+    tails.append(snapshot(parts).tail_positions)
+
+    assert tails == [8, 3]
+
+
+def test_a_snapshot_stands_still() -> None:
+    parts = Parts()
+    parts.run(a_request())
+    before = snapshot(parts)
+
+    parts.step()
+
+    assert before.positions.computed == 0
+    assert before.sequences[0].marks.accepted == 5
+    assert before.step_seconds == {}
+
+
+def test_a_step_record_tells_the_marks_the_chunk_the_tokens_and_the_blocks() -> None:
+    parts = Parts()
+    sequence = parts.run(a_request((2, 3, 4)))
+    plan = parts.issue()
+    blocks = issued_blocks(plan, parts.tables)
+    outcome = parts.apply(plan)
+
+    record = step_record(plan, outcome.advances, blocks)
+
+    assert record.step == plan.number
+    assert record.rows == (
+        StepRow(
+            sequence=sequence.id,
+            planned=3,
+            computed=3,
+            accepted=4,
+            published=outcome.advances[0].publish_upto,
+            chunk=(0, 3),
+            tokens=tuple(sequence.tokens[3:]),
+            blocks=((0, 1), (1, 1)),
+        ),
+    )
+
+
+def test_a_step_record_has_no_row_for_what_was_dropped_and_takes_the_steps_own_advance() -> None:
+    parts = Parts()
+    parts.run(a_request((2, 3), id="first"))
+    parts.run(a_request((4, 5), id="second"))
+    plan = parts.issue()
+    blocks = issued_blocks(plan, parts.tables)
+    first = parts.apply(plan).advances[0]
+    later = Advance(first.sequence, first.marks, 99, Delta(0))
+
+    record = step_record(plan, (first, later), blocks)
+
+    assert [(row.sequence, row.published) for row in record.rows] == [("first/0", first.publish_upto)]
