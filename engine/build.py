@@ -34,7 +34,7 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     let_threads_sleep()
     progress("importing torch and transformers")
     # Imported here, so that whoever needs no model waits for no torch.
-    from engine.model.gate import check_model  # noqa: PLC0415
+    from engine.model.gate import check_structure  # noqa: PLC0415
     from engine.model.load import load_model  # noqa: PLC0415
     from engine.model.memory import free_bytes  # noqa: PLC0415
     from engine.model.runner import make_runner  # noqa: PLC0415
@@ -44,7 +44,7 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     progress("reading the tokenizer")
     tokenizer = load_tokenizer(str(loaded.path), chat_template=settings.model.chat_template)
     progress("checking the model's answers on a small copy")
-    check_model(loaded)
+    check_structure(loaded.model.config)
     layout = read_layout(loaded.model.config, loaded.dtype)
     num_blocks = plan_blocks(
         layout,
