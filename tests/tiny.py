@@ -35,7 +35,7 @@ def make_tiny_tokenizer(folder: Path) -> None:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
-    PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types none of it
+    PreTrainedTokenizerFast(
         tokenizer_object=backend,
         bos_token="<|im_start|>",
         eos_token="<|im_end|>",

@@ -42,7 +42,7 @@ def sentencepiece(*, metaspace: bool) -> Tokenizer:
 
 
 def save(backend: Tokenizer, folder: Path, *, chat_template: str | None = LLAMA_TEMPLATE) -> Path:
-    source = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types none of it
+    source = PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>", chat_template=chat_template
     )
     source.save_pretrained(folder)
