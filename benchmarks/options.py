@@ -42,7 +42,8 @@ def report(args: argparse.Namespace, conditions: Conditions, runs: Sequence[Run]
     """Print and keep the result; the exit code tells whether every request was answered."""
     print(text)
     if args.json:
-        values = {"conditions": conditions.values(), "scale": args.scale, "runs": [run.values() for run in runs]}
+        asked = {"model": args.model, "flags": args.flags, "scale": args.scale}
+        values = {"conditions": conditions.values(), **asked, "runs": [run.values() for run in runs]}
         args.json.write_text(json.dumps(values, indent=2) + "\n")
     errors = [error for run in runs for error in run.errors()]
     print(*errors, sep="\n", end="\n" if errors else "", file=sys.stderr)
