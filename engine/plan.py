@@ -134,7 +134,9 @@ def _victims_for(sequence: Sequence, roster: Roster, victims: list[Sequence]) ->
             yield victim
 
 
-def reserve(decision: Decision, *, number: int, incarnation: int, roster: Roster, tables: BlockTables, stats: Stats) -> Plan:
+def reserve(
+    decision: Decision, *, number: int, incarnation: int, roster: Roster, tables: BlockTables, stats: Stats
+) -> Plan:
     """Take the victims' caches, reserve every block that the step needs, raise `planned`; build the plan."""
     for victim in decision.victims:
         tables.preempt(victim)

@@ -140,6 +140,21 @@ def test_one_that_does_not_fit_is_not_overtaken() -> None:
     assert states(large, small) == [State.WAITING, State.WAITING]
 
 
+def test_the_blocks_of_ones_own_hit_are_not_counted_as_free() -> None:
+    parts = Parts(Shape(num_blocks=4, block_size=2))
+    parts.run(a_request((2, 3, 4, 5), id="gone", max_tokens=1))
+    parts.step()
+    parts.run(a_request((6, 7, 6, 7), id="running"))
+    assert parts.tables.pool.num_available == 4
+    parts.apply(parts.issue())
+    assert parts.tables.pool.num_available == 2
+
+    waiting = parts.run(a_request((2, 3, 4, 5, 2, 3), id="waiting"))
+
+    assert parts.tables.match(waiting).num_positions == 4
+    assert waiting.state is State.WAITING
+
+
 def test_twins_wait_for_the_leaders_blocks_and_let_others_pass() -> None:
     parts = Parts()
     leader, twin = (parts.offer(a_request(id=name)) for name in ("leader", "twin"))

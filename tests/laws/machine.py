@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle, islice
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,6 +15,7 @@ from tests.laws.requests import refused, requests, shapes
 from tests.laws.shape import Shape
 from tests.laws.world import World
 
+MIN_STEPS = 40  # of the engine, in a life that has requests
 STALE_ANSWERS = (HeldRunner.answer_after_rebirth, HeldRunner.answer_other_epoch, HeldRunner.answer_other_base)
 
 some_client = st.integers(0, 9)
@@ -42,11 +44,14 @@ class EngineMachine(RuleBasedStateMachine):
         self.ends_by_stop = False
         self.num_requests = 0
 
-    @initialize(shape=shapes, ends_by_stop=st.sampled_from((False, False, False, True)))
-    def begin(self, shape: Shape, *, ends_by_stop: bool) -> None:
-        """Set the engine up."""
+    @initialize(
+        shape=shapes, first=requests, second=requests, ends_by_stop=st.sampled_from((False, False, False, True))
+    )
+    def begin(self, shape: Shape, first: Request, second: Request, *, ends_by_stop: bool) -> None:
+        """Set the engine up with something to do."""
         self.world = World(shape)
         self.ends_by_stop = ends_by_stop
+        self.world.open([self._named(first), self._named(second)], eager=True)
 
     @property
     def _world(self) -> World:
@@ -87,13 +92,10 @@ class EngineMachine(RuleBasedStateMachine):
         assert len(self._world.clients) == num_clients
 
     @precondition(in_flight)
-    @rule(count=st.integers(1, 5))
+    @rule(count=st.integers(1, 6))
     def finish(self, count: int) -> None:
         """The next steps succeed."""
-        for _ in range(count):
-            if in_flight(self):
-                self._world.finish()
-                self._world.check()
+        self._world.finish_some(count)
 
     @precondition(in_flight)
     @rule()
@@ -157,6 +159,12 @@ class EngineMachine(RuleBasedStateMachine):
             type(self).num_steps += self.world.num_steps
 
     def _end(self, world: World) -> None:
+        """Ask for everything once more, until the life is long enough, and end it."""
+        for request in islice(cycle([client.request for client in world.clients]), MIN_STEPS):
+            if world.num_steps >= MIN_STEPS:
+                break
+            world.open([self._named(request)], eager=True)
+            world.finish_some(MIN_STEPS - world.num_steps)
         if self.ends_by_stop:
             world.stop()
         else:

@@ -1,5 +1,9 @@
 """Requests that meet: shared beginnings, few seeds, every way to end, now and then one that must be refused."""
 
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
 from hypothesis import strategies as st
 
 from engine.request import Request, Sampling, Stopping
@@ -17,56 +21,81 @@ SAMPLINGS = (
     Sampling(seed=1, temperature=1.5),
     Sampling(seed=2, temperature=1.0, repetition_penalty=1.5, logit_bias=((3, 2.0), (EOS, -4.0))),
 )
-STRINGS = ((), (), ("a",), ("ab", "b c"), ("€",), ("bcab", "c a b c a b"), ("\ufffd",))
+STRINGS = ((), ("a",), (), ("ab", "b c"), (), ("€",), ("bcab", "c a b c a b"), ("\ufffd",))
+TOKEN_IDS = (frozenset[int](), frozenset({3}), frozenset({EOS, 7}))
+EOS_IDS = (frozenset({EOS}), frozenset[int]())
+TAIL = range(1, VOCABULARY_SIZE)
 
-prompts = st.builds(
-    lambda tape, cut, tail: (*tape[:cut], *tail),
-    st.sampled_from(TAPES),
-    st.integers(0, 12),
-    st.lists(st.integers(1, VOCABULARY_SIZE - 1), max_size=3),
+
+def one_of_each(*options: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """One of each of the options, drawn as a single number, so that a life has room for many requests."""
+    return st.integers(0, prod(map(len, options)) - 1).map(lambda number: tuple(_digits(number, options)))
+
+
+def _digits(number: int, options: Iterable[Sequence[Any]]) -> Iterable[Any]:
+    for values in options:
+        number, digit = divmod(number, len(values))
+        yield values[digit]
+
+
+def _prompt(parts: tuple[Any, ...]) -> tuple[int, ...]:
+    tape, cut, num_more, *more = parts
+    return (*tape[:cut], *more[:num_more])
+
+
+prompts = one_of_each(TAPES, range(13), range(4), TAIL, TAIL, TAIL).map(_prompt)
+stoppings = one_of_each((3, None, 0, 1, 2, 6, 12), (0, 0, 0, 2, 5), STRINGS, TOKEN_IDS, EOS_IDS, (False, True)).map(
+    lambda parts: Stopping(
+        max_tokens=parts[0],
+        min_tokens=parts[1],
+        strings=parts[2],
+        token_ids=parts[3],
+        eos_ids=parts[4],
+        include_stop=parts[5],
+    )
 )
-stoppings = st.builds(
-    Stopping,
-    max_tokens=st.sampled_from((3, None, 0, 1, 2, 6, 12)),
-    min_tokens=st.sampled_from((0, 0, 0, 2, 5)),
-    strings=st.sampled_from(STRINGS),
-    token_ids=st.sampled_from((frozenset[int](), frozenset({3}), frozenset({EOS, 7}))),
-    eos_ids=st.sampled_from((frozenset({EOS}), frozenset[int]())),
-    include_stop=st.booleans(),
+manners = one_of_each(
+    SAMPLINGS,
+    (1, 1, 1, 2, 3),  # choices
+    (None, 0, 2),  # top_logprobs
+    (None, None, None, 0, 1),  # prompt_logprobs
+    (True, False),  # skip_special_tokens
+    ("", "", "", "another tenant"),  # salt
+    (0, 0, 0, 0, -1, 1),  # priority
 )
 requests = st.builds(
-    Request,
-    id=st.just("unnamed"),
-    prompt=prompts,
-    sampling=st.sampled_from(SAMPLINGS),
-    stopping=stoppings,
-    num_choices=st.sampled_from((1, 1, 1, 2, 3)),
-    top_logprobs=st.sampled_from((None, 0, 2)),
-    prompt_logprobs=st.sampled_from((None, None, None, 0, 1)),
-    skip_special_tokens=st.booleans(),
-    salt=st.sampled_from(("", "", "", "another tenant")),
-    priority=st.sampled_from((0, 0, 0, 0, -1, 1)),
+    lambda prompt, stopping, manner: Request("unnamed", prompt, manner[0], stopping, *manner[1:]),
+    prompts,
+    stoppings,
+    manners,
 )
 refused = st.builds(
-    Request,
-    id=st.just("refused"),
-    prompt=st.sampled_from(((), (2, VOCABULARY_SIZE), (2,) * 60)),
-    sampling=st.just(SAMPLINGS[0]),
-    stopping=st.just(Stopping()),
+    lambda prompt: Request("refused", prompt, SAMPLINGS[0], Stopping()),
+    st.sampled_from(((), (2, VOCABULARY_SIZE), (2,) * 60)),
 )
-shapes = st.builds(
-    lambda sequences, more_positions, more_rows, **sizes: Shape(
-        max_sequences=sequences,
-        max_step_positions=sequences + more_positions,
-        max_logit_rows=sequences + more_rows,
-        **sizes,
-    ),
-    sequences=st.integers(1, 4),
-    more_positions=st.sampled_from((3, 0, 1, 12)),
-    more_rows=st.sampled_from((8, 0, 2)),
-    num_blocks=st.integers(3, 10),
-    block_size=st.integers(2, 4),
-    max_waiting=st.sampled_from((4, 1, 8)),
-    max_buffered_deltas=st.sampled_from((3, 1, 2, 8)),
-    prefix_caching=st.sampled_from((True, True, True, False)),
-)
+
+
+def _shape(parts: tuple[Any, ...]) -> Shape:
+    max_sequences, more_positions, more_rows, num_blocks, block_size, max_waiting, max_deltas, prefix_caching = parts
+    return Shape(
+        num_blocks=num_blocks,
+        block_size=block_size,
+        max_sequences=max_sequences,
+        max_step_positions=max_sequences + more_positions,
+        max_logit_rows=max_sequences + more_rows,
+        max_waiting=max_waiting,
+        max_buffered_deltas=max_deltas,
+        prefix_caching=prefix_caching,
+    )
+
+
+shapes = one_of_each(
+    (3, 1, 2, 4),
+    (3, 0, 1, 12),
+    (8, 0, 2),
+    range(3, 11),
+    (2, 3, 4),
+    (4, 1, 8),
+    (3, 1, 2, 8),
+    (True, True, True, False),
+).map(_shape)

@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.laws.machine import EngineMachine
 
-NUM_PARTS = 21  # of 100 lives each in CI, so that several processes share them
+NUM_PARTS = 24  # of 100 lives each in CI, so that several processes share them
 NUM_RULES = 70  # in one life, at most
 
 

@@ -1,0 +1,99 @@
+"""Puts each fault into a copy of the tree and runs the tests that must find it: `python -m tests.mutants [FAULT…]`.
+
+Prints a table; exits with 1 if a mutant survives, with 2 if the tests fail without one.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+
+from tests.mutants.edits import Mutant
+from tests.mutants.faults import MUTANTS
+
+ROOT = Path(__file__).parent.parent.parent
+NUM_COPIES = 2  # as many at once as a small machine has cores
+LIMIT_SECONDS = 180  # a mutant that hangs is found as well
+TESTS = (
+    *("tests/engine/cache/test_blocks.py", "tests/engine/cache/test_prefix.py", "tests/engine/cache/test_tables.py"),
+    *(
+        f"tests/engine/test_{name}.py"
+        for name in (
+            "ledger",
+            "sequence",
+            "roster",
+            "admission",
+            "plan",
+            "commit",
+            "publish",
+            "stream",
+            "view",
+            "engine",
+        )
+    ),
+    *(f"tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[{part}]" for part in (0, 1)),
+)
+PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
+
+
+def copy_tree(target: Path) -> Path:
+    """A copy of what the tests need."""
+    for name in ("engine", "config", "tests"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", target)
+    return target
+
+
+def failed_test(root: Path) -> str | None:
+    """The first test that fails in the tree at `root`, or None if all pass."""
+    command = (*PYTEST, "--hypothesis-profile=mutant", *TESTS)
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"nothing within {LIMIT_SECONDS} seconds"
+    if done.returncode == 0:
+        return None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    assert failed, done.stdout + done.stderr
+    return failed[0].split(" - ")[0].removeprefix("FAILED ")
+
+
+def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> tuple[Mutant, str | None, float]:
+    """Who finds the mutant, and in what time."""
+    root, began = copies.get(), time.monotonic()
+    before = mutant.apply(root)
+    try:
+        return mutant, failed_test(root), time.monotonic() - began
+    finally:
+        for path, source in before.items():
+            path.write_text(source, encoding="utf-8")
+        copies.put(root)
+
+
+def main(wanted: list[str]) -> int:
+    """Judge the mutants of the wanted faults, or all."""
+    mutants = [mutant for mutant in MUTANTS if not wanted or mutant.fault in wanted]
+    num_survivors = 0
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(NUM_COPIES) as pool:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(NUM_COPIES):
+            copies.put(copy_tree(Path(folder) / str(number)))
+        unharmed = failed_test(Path(folder) / "0")
+        if unharmed is not None:
+            sys.stderr.write(f"{unharmed} fails without a mutant\n")
+            return 2
+        for mutant, finder, seconds in pool.map(lambda mutant: judge(mutant, copies), mutants):
+            num_survivors += finder is None
+            verdict = "SURVIVED" if finder is None else "killed"
+            sys.stdout.write(f"{mutant.fault:7} {verdict:8} {seconds:5.0f} s  {mutant.what}\n{'':26}{finder or '-'}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(mutants) - num_survivors} of {len(mutants)} mutants killed\n")
+    return 1 if num_survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""One small change to a source file, addressed by its function and the exact text that it replaces."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NoLongerApplies(Exception):
+    """The source has changed: the mutant has to be written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """In `function` of `module`, `old` becomes `new`. A function in a class is named `Class.function`."""
+
+    module: str
+    function: str
+    old: str
+    new: str
+
+    def applied_to(self, source: str) -> str:
+        """The changed source.
+
+        Raises:
+            NoLongerApplies: there is no such function, or `old` does not stand in it exactly once.
+        """
+        first, last = self._lines_of_function(ast.parse(source))
+        lines = source.splitlines(keepends=True)
+        body = "".join(lines[first:last])
+        if body.count(self.old) != 1:
+            raise NoLongerApplies(f"{self.module}: {self.function} has {body.count(self.old)} times {self.old!r}")
+        return "".join(lines[:first]) + body.replace(self.old, self.new) + "".join(lines[last:])
+
+    def _lines_of_function(self, tree: ast.Module) -> tuple[int, int]:
+        node: ast.AST = tree
+        for name in self.function.split("."):
+            node = self._child(node, name)
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        assert node.end_lineno is not None
+        return node.lineno - 1, node.end_lineno
+
+    def _child(self, node: ast.AST, name: str) -> ast.AST:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and child.name == name:
+                return child
+        raise NoLongerApplies(f"{self.module} has no {self.function}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A fault put in by hand; `fault` names the case or law, `what` says what is wrong then."""
+
+    fault: str
+    what: str
+    edits: tuple[Edit, ...]
+
+    def apply(self, root: Path) -> dict[Path, str]:
+        """Put the fault into the tree at `root`; return what the files held before."""
+        before: dict[Path, str] = {}
+        for edit in self.edits:
+            path = root / edit.module
+            source = path.read_text(encoding="utf-8")
+            before.setdefault(path, source)
+            path.write_text(edit.applied_to(source), encoding="utf-8")
+        return before

@@ -1,0 +1,310 @@
+"""The faults that the tests must find. E numbers are public faults of other engines, laws are DESIGN.md's."""
+
+from tests.mutants.edits import Edit, Mutant
+
+
+def mutant(fault: str, what: str, *edits: tuple[str, str, str, str]) -> Mutant:
+    """A mutant of several edits: module, function, old text, new text."""
+    return Mutant(fault, what, tuple(Edit(*edit) for edit in edits))
+
+
+MUTANTS = (
+    mutant(
+        "E1",
+        "the last token of a chunk counts twice as computed",
+        ("engine/commit.py", "Commit._apply", "Computed(chunk.stop)", "Computed(chunk.stop + 1)"),
+        ("engine/ledger.py", "Ledger.commit", "computed <= self._planned", "computed <= self._planned + 1"),
+    ),
+    mutant(
+        "E1",
+        "a hit covers the last token, and nothing is left to compute",
+        ("engine/sequence.py", "Sequence.max_hit", "len(self.tokens) - 1\n", "len(self.tokens)\n"),
+        ("engine/ledger.py", "Ledger.admit", "hit < self._accepted", "hit <= self._accepted"),
+    ),
+    mutant(
+        "E2",
+        "a result is committed whatever its ticket says",
+        ("engine/commit.py", "_fits", "return ticket == chunk.ticket and", "return True or"),
+    ),
+    mutant(
+        "E2",
+        "a dropped result leaves its positions planned",
+        ("engine/commit.py", "Commit._drop", "sequence.ledger.in_flight", "sequence.finished"),
+    ),
+    mutant(
+        "E3",
+        "what arrives while the stream is stalled is lost",
+        (
+            "engine/stream.py",
+            "DeltaStream.put",
+            "        self._deltas.append(delta)\n",
+            "        if self._patience is None or delta.end:\n            self._deltas.append(delta)\n",
+        ),
+    ),
+    mutant(
+        "E4",
+        "a preempted sequence forgets its outputs and sends them again",
+        (
+            "engine/sequence.py",
+            "Sequence.invalidate",
+            "        self.num_indexed = 0\n",
+            "        self.num_indexed = 0\n        del self.tokens[self.num_prompt :]\n",
+        ),
+    ),
+    mutant(
+        "E4",
+        "an invalidation lowers what is published",
+        ("engine/ledger.py", "Ledger.invalidate", "= 0", "= 0\n        self._published = self._prompt"),
+    ),
+    mutant(
+        "E5",
+        "an abort gives blocks back while the step that writes them is in flight",
+        ("engine/engine.py", "Engine.open", "wake=self._wake.set", "wake=self._admit"),
+    ),
+    mutant(
+        "E7",
+        "blocks are indexed when they are planned",
+        (
+            "engine/plan.py",
+            "reserve",
+            "    return Plan(number, tuple(_issue(grant, incarnation) for grant in decision.grants))\n",
+            "    plan = Plan(number, tuple(_issue(grant, incarnation) for grant in decision.grants))\n"
+            "    for grant in decision.grants:\n"
+            "        tables.index(grant.sequence)\n"
+            "    return plan\n",
+        ),
+        ("engine/cache/tables.py", "BlockTables.index", "min(sequence.ledger.computed", "min(sequence.ledger.planned"),
+    ),
+    mutant(
+        "E8",
+        "an evicted block stays reachable",
+        ("engine/cache/blocks.py", "BlockPool._take", "            self._on_evict(block)\n", ""),
+    ),
+    mutant(
+        "E8",
+        "an indexed block is given back as free and stays reachable",
+        ("engine/cache/blocks.py", "BlockPool._give_back", "if block in self._indexed:", "if False:"),
+    ),
+    mutant(
+        "E15",
+        "a request that can never fit is taken",
+        (
+            "engine/admission.py",
+            "Admission._refuse_what_can_never_run",
+            "len(request.prompt) + room_needed > self._context_length",
+            "False",
+        ),
+    ),
+    mutant(
+        "E16",
+        "nobody gives way, so two sequences hold what the other needs",
+        ("engine/plan.py", "_victims_for", "other.order > sequence.order", "False"),
+    ),
+    mutant(
+        "E16",
+        "sequences start although what the running ones still need is not there",
+        ("engine/admission.py", "Admission.admit", "self._make_room(needed + reserved,", "self._make_room(needed,"),
+    ),
+    mutant(
+        "E17",
+        "a sequence that ends keeps its blocks",
+        ("engine/commit.py", "Commit._advance", "            self._tables.release(sequence)\n", ""),
+    ),
+    mutant(
+        "E17",
+        "an abort is seen only in sequences that run",
+        (
+            "engine/admission.py",
+            "Admission.aborted",
+            "if sequence.aborted]",
+            "if sequence.aborted and sequence.state is State.RUNNING]",
+        ),
+    ),
+    mutant(
+        "E17",
+        "a client that leaves is not noticed",
+        ("engine/stream.py", "DeltaStream.close", "sequence.aborted = True", "sequence.aborted = sequence.aborted"),
+    ),
+    mutant(
+        "E18",
+        "a preempted request scores its prompt again",
+        ("engine/plan.py", "_score_range", "max(computed, len(sequence.prompt_logprobs) - 1)", "computed"),
+    ),
+    mutant(
+        "E18",
+        "a hit skips prompt tokens whose score is still wanted",
+        (
+            "engine/sequence.py",
+            "Sequence.max_hit",
+            "return min(longest, len(self.prompt_logprobs) - 1)",
+            "return longest",
+        ),
+    ),
+    mutant(
+        "E18",
+        "logprobs are those of the next token",
+        (
+            "engine/commit.py",
+            "_tokens",
+            "OutputToken(token, span.offset, span.in_text, logprob)",
+            "OutputToken(token, span.offset, span.in_text, output.held[0][1] if output.held else logprob)",
+        ),
+    ),
+    mutant(
+        "E20",
+        "a stop string is listed only up to its first token",
+        (
+            "engine/commit.py",
+            "Commit._advance",
+            "sequence.num_outputs if end else",
+            "sequence.num_outputs if end and not end.matched else",
+        ),
+    ),
+    mutant(
+        "E21",
+        "a prompt that ends in half a character is sent back",
+        (
+            "engine/text.py",
+            "TextStream.__init__",
+            "_begun_character(vocabulary, prompt)",
+            'b"".join(vocabulary.bytes_of(token, skip_special=False) for token in prompt)',
+        ),
+    ),
+    mutant(
+        "E22",
+        "usage is what was sent so far",
+        ("engine/sequence.py", "Sequence.usage", "self.ledger.accepted", "self.ledger.published"),
+    ),
+    mutant(
+        "E24",
+        "the choices of one request do not wait for its prompt and each need all its blocks",
+        ("engine/cache/tables.py", "BlockTables.leads", "leader.keys[index] == follower.keys[index]", "False"),
+    ),
+    mutant(
+        "E24",
+        "sequences start without a look at what is free",
+        ("engine/admission.py", "Admission.admit", "if not self._make_room(needed + reserved, match):", "if False:"),
+    ),
+    mutant(
+        "E25",
+        "the pool promises a block that it does not have",
+        (
+            "engine/cache/blocks.py",
+            "BlockPool.num_available",
+            "len(self._free) + len(self._cached)",
+            "len(self._free) + len(self._cached) + 1",
+        ),
+    ),
+    mutant(
+        "E25",
+        "blocks of one's own hit are counted as free",
+        (
+            "engine/admission.py",
+            "Admission._make_room",
+            " - self._tables.pool.num_cached(match.blocks)",
+            "",
+        ),
+    ),
+    mutant(
+        "E25",
+        "blocks that a victim shares are counted as freed",
+        (
+            "engine/cache/blocks.py",
+            "BlockPool.num_freed_by",
+            "if self._references[block] == count",
+            "if count",
+        ),
+    ),
+    mutant(
+        "E26",
+        "the most recently released block is evicted first",
+        ("engine/cache/blocks.py", "BlockPool._take", "popitem(last=False)", "popitem(last=True)"),
+    ),
+    mutant(
+        "E26",
+        "a table's head is evicted before its tail",
+        ("engine/cache/blocks.py", "BlockPool.release", "in reversed(blocks):", "in blocks:"),
+    ),
+    mutant(
+        "E27",
+        "a block is indexed with a token that was accepted and never computed",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.index",
+            "min(sequence.ledger.computed, sequence.ledger.accepted)",
+            "sequence.ledger.accepted",
+        ),
+    ),
+    mutant(
+        "E28",
+        "blocks are found by their own tokens, whatever stands before them",
+        ("engine/cache/prefix.py", "PrefixIndex.extend", '_digest(b"block", parent,', '_digest(b"block", b"",'),
+        ("engine/cache/prefix.py", "PrefixIndex.match", "entry.parent != parent or ", ""),
+    ),
+    mutant(
+        "E28",
+        "a hit's last position is computed again, into a shared block",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.match",
+            "Match(tuple(blocks), len(blocks) * self.block_size)",
+            "Match(tuple(blocks), max(0, len(blocks) * self.block_size - 1))",
+        ),
+    ),
+    mutant(
+        "law 12",
+        "tenants share their blocks",
+        ("engine/cache/prefix.py", "PrefixIndex.root", "salt.encode(", '"".encode('),
+    ),
+    mutant(
+        "law 12",
+        "new weights hit the old cache",
+        ("engine/cache/prefix.py", "PrefixIndex.root", "self._fingerprint.encode()", 'b""'),
+    ),
+    mutant(
+        "law 4",
+        "a worker's earlier life is believed",
+        ("engine/commit.py", "_fits", "(sequence.epoch, incarnation,", "(sequence.epoch, ticket.incarnation,"),
+    ),
+    mutant(
+        "law 16",
+        "a stopped engine leaves its streams open",
+        ("engine/engine.py", "Engine._end_all", "for sequence in list(self._roster):", "for sequence in ():"),
+        (
+            "engine/engine.py",
+            "Engine._end_all",
+            "            self._publisher.end_all(EngineStopped())\n",
+            "            pass\n",
+        ),
+    ),
+    mutant(
+        "law 18",
+        "a suspect is cleared by its first chunk and fails for ever",
+        ("engine/commit.py", "Commit._apply", "if sequence.ledger.computed >= sequence.failed_upto:", "if True:"),
+    ),
+    mutant(
+        "law 18",
+        "the oldest sequence can lose its cache",
+        ("engine/plan.py", "_victims_for", "other.order > sequence.order", "other is not sequence"),
+    ),
+    mutant(
+        "law 18",
+        "a sequence that is read again is not resumed",
+        ("engine/stream.py", "DeltaStream._resume", "sequence.stalled = False", "sequence.stalled = True"),
+    ),
+    mutant(
+        "law 19",
+        "an abort of one that is in flight ends it at commit as well",
+        ("engine/stream.py", "DeltaStream.close", "        if self.closed:\n            return\n", ""),
+    ),
+    mutant(
+        "law 20",
+        "every choice draws the first one's randomness",
+        ("engine/plan.py", "_choose", "choice=sequence.choice", "choice=0"),
+    ),
+    mutant(
+        "law 22",
+        "randomness depends on the step",
+        ("engine/plan.py", "_choose", "output_index=sequence.num_outputs", "output_index=sequence.ledger.planned"),
+    ),
+)

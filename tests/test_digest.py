@@ -1,0 +1,105 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.request import Request, Stopping
+from engine.step import Choose, Chunk, ChunkResult, Plan, Score, Ticket
+from tests.answer import answer
+from tests.digest import DigestRunner
+from tests.laws.requests import manners, prompts, stoppings
+from tests.parts import GREEDY, a_request
+
+BLOCKS = (3, 0, 2)
+TOKENS = (2, 3, 4, 5, 6)
+
+
+def chunk(start: int, stop: int, *, blocks: tuple[int, ...] = BLOCKS) -> Chunk:
+    return Chunk(
+        Ticket("request/0", 0, 0, start, blocks),
+        TOKENS[start:stop],
+        Choose(GREEDY, 0, 0, top_logprobs=2),
+        Score(start, TOKENS[start + 1 : stop], 1),
+    )
+
+
+def compute(runner: DigestRunner, chunk: Chunk) -> ChunkResult:
+    return runner.compute(Plan(1, (chunk,))).chunks[0]
+
+
+def a_runner() -> DigestRunner:
+    return DigestRunner(num_blocks=4, block_size=2)
+
+
+def test_a_chunked_prompt_gives_what_the_whole_one_gives() -> None:
+    whole, chunked = a_runner(), a_runner()
+    expected = compute(whole, chunk(0, 5))
+
+    compute(chunked, chunk(0, 2))
+    last = compute(chunked, chunk(2, 5))
+
+    assert (last.token, last.logprob) == (expected.token, expected.logprob)
+    assert last.scores == expected.scores[2:]
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_every_slot_below_changes_what_comes_out(position: int) -> None:
+    runner = a_runner()
+    compute(runner, chunk(0, 4))
+    expected = compute(runner, chunk(4, 5))
+    place = BLOCKS[position // 2] * 2 + position % 2
+    token, at, state = runner.memory[place]
+
+    for wrong in ((token + 1, at, state), (token, at + 1, state), (token, at, state + 1), (-1, -1, -1)):
+        runner.memory[place] = wrong
+        assert compute(runner, chunk(4, 5)).logprob != expected.logprob
+
+
+def test_a_read_through_another_blocks_table_changes_what_comes_out() -> None:
+    runner = a_runner()
+    compute(runner, chunk(0, 4))
+
+    right = compute(runner, chunk(4, 5))
+    wrong = compute(runner, chunk(4, 5, blocks=(0, 3, 2)))
+
+    assert right.logprob != wrong.logprob
+
+
+def test_poison_reaches_free_blocks_alone_and_is_new_each_time() -> None:
+    runner = a_runner()
+    compute(runner, chunk(0, 4))
+    kept = runner.content(3)
+
+    runner.poison(lambda block: block == 1)
+    first = runner.content(1)
+    runner.poison(lambda block: block == 1)
+
+    assert runner.content(3) == kept
+    assert first != runner.content(1)
+
+
+def test_a_seed_a_choice_and_an_output_index_each_change_what_is_drawn() -> None:
+    request = replace(
+        a_request((2, 3, 4), stopping=Stopping(max_tokens=12)), sampling=replace(GREEDY, temperature=2.0), num_choices=2
+    )
+    other_seed = replace(request, sampling=replace(request.sampling, seed=1))
+
+    first = answer(request, 0, context_length=32)
+
+    assert answer(request, 1, context_length=32).tokens != first.tokens
+    assert answer(other_seed, 0, context_length=32).tokens != first.tokens
+
+
+@given(prompt=prompts.filter(bool), stopping=stoppings, manner=manners)
+def test_an_answers_tokens_stand_in_its_text_in_order(
+    prompt: tuple[int, ...], stopping: Stopping, manner: tuple[Any, ...]
+) -> None:
+    sampling, _, top_logprobs, *_ = manner
+    whole = answer(Request("request", prompt, sampling, stopping, 1, top_logprobs), 0, context_length=32)
+
+    offsets = [token.text_offset for token in whole.tokens]
+    assert offsets == sorted(offsets)
+    assert all(offset <= len(whole.text) for offset in offsets)
+    assert all((token.logprob is None) == (top_logprobs is None) for token in whole.tokens)
