@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.request import Request, Stopping
 from engine.step import Choose, Chunk, ChunkResult, Plan, Score, Ticket
