@@ -104,16 +104,21 @@ MEASURES = (
 
 def table(run: Run) -> str:
     """One server's figures."""
-    return _markdown(("", run.name), [(measure.title, measure.cell(run)) for measure in MEASURES])
+    return _markdown(("", run.name), [(measure.title, measure.cell(run)) for measure in _taken(run)])
 
 
 def comparison(ours: Run, theirs: Run) -> str:
     """Two servers' figures and how many times better ours are."""
     rows = [
         (measure.title, measure.cell(ours), measure.cell(theirs), _number(measure.ratio(ours, theirs)))
-        for measure in MEASURES
+        for measure in _taken(ours, theirs)
     ]
     return _markdown(("", ours.name, theirs.name, "times better"), rows)
+
+
+def _taken(*runs: Run) -> list[Measure]:
+    """The measures that any of the runs has a figure or a failure for."""
+    return [measure for measure in MEASURES if any(measure.cell(run) != ABSENT for run in runs)]
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,13 +4,13 @@ from benchmarks.table import comparison, put_between, table, verdict
 from tests.benchmarks.runs import a_run, a_summary
 
 
-def test_a_table_has_a_row_for_each_measure_whether_taken_or_not() -> None:
+def test_a_table_has_a_row_for_each_measure_that_was_taken() -> None:
     text = table(a_run("Tidemark", W2=a_summary(output_per_s=1234.5)))
 
     assert text.startswith("|  | Tidemark |\n| --- | ---: |\n")
     assert "| W2 16 at once: output tokens/s | 1,234 |" in text
     assert "| W2 gap between tokens, longest, s | 1.23 |" in text
-    assert "| W3 prompts of 1,024, 4 at once: prompt tokens/s | - |" in text
+    assert "W3" not in text
     assert "| resident memory after W2, GiB | 1 |" in text
 
 
@@ -35,6 +35,12 @@ def test_nothing_is_compared_with_a_failure() -> None:
 
     assert "prompt tokens/s | 300 | failed | - |" in comparison(ours, theirs)
     assert verdict(ours, theirs, ["W3"]) == "nothing can be said of W3"
+
+
+def test_what_only_one_of_two_has_is_shown_without_a_ratio() -> None:
+    ours, theirs = a_run("Tidemark", W3=a_summary(prompt_per_s=300.0)), a_run("peer")
+
+    assert "| W3 prompts of 1,024, 4 at once: prompt tokens/s | 300 | - | - |" in comparison(ours, theirs)
 
 
 def test_the_verdict_names_where_ours_is_slower() -> None:
