@@ -12,7 +12,7 @@ from typing import Self
 import httpx
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE_SECONDS = 60  # far beyond what anything here takes: reached only when something hangs
+PATIENCE_SECONDS = 300  # far beyond what anything here takes: reached only when something hangs
 
 
 class ServerProcess:

@@ -1,0 +1,185 @@
+"""The default model, served by real processes: one with room for all, one whose cache holds a fraction of the load."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from openai import OpenAI
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.http.clients import Json, chunks_of
+from tests.http.processes import ServerProcess
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
+
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+NUM_STREAMS = 64
+FEW_BLOCKS = 40  # of 16 positions; sixteen sequences of this load need some eighty
+
+TOPICS = ("tides", "harbours", "anchors", "lighthouses", "ropes", "charts", "fog", "gulls")
+SHARED = "You keep the log of a small harbour and answer in short, plain sentences, without any lists or numbers. "
+
+
+@pytest.fixture(scope="module")
+def roomy(default_model: Path) -> Iterator[httpx.Client]:
+    arguments = ("--port", "0", "--served-model-name", "m")
+    with ServerProcess("server", "serve", str(default_model), *arguments) as server, server.ready_client() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def crowded(default_model: Path) -> Iterator[httpx.Client]:
+    arguments = ("--port", "0", "--served-model-name", "m", "--num-blocks", str(FEW_BLOCKS), "--engine-check-laws")
+    with ServerProcess("server", "serve", str(default_model), *arguments) as server, server.ready_client() as client:
+        yield client
+
+
+def load() -> list[tuple[str, Json]]:
+    """As many different requests as streams: greedy and seeded, chat and text, some with equal beginnings."""
+    return [request_of(number) for number in range(NUM_STREAMS)]
+
+
+def request_of(number: int) -> tuple[str, Json]:
+    topic = TOPICS[number % len(TOPICS)]
+    how: Json = {"temperature": 0} if number % 2 else {"temperature": 1.1, "seed": number, "top_p": 0.9}
+    common: Json = {"model": "m", "stream": True, "return_token_ids": True, "ignore_eos": True, **how}
+    if number % 3 == 0:
+        prompt = f"Notes of the day, number {number}. About {topic}: " + "the sea is calm and " * (number % 7)
+        return TEXT, {**common, "prompt": prompt, "logprobs": 2, "max_tokens": 6 + number % 5}
+    messages = [{"role": "system", "content": SHARED}, {"role": "user", "content": f"Tell me of {topic} ({number})."}]
+    return CHAT, {**common, "messages": messages, "logprobs": True, "top_logprobs": 2, "max_tokens": 6 + number % 5}
+
+
+def content(body: str) -> list[Json]:
+    """What a stream said, without ids and times."""
+    return [choice for chunk in chunks_of(body) for choice in chunk["choices"]]
+
+
+async def all_at_once(url: str, requests: list[tuple[str, Json]]) -> list[str]:
+    async with httpx.AsyncClient(base_url=url, timeout=600) as client:
+        answers = await asyncio.gather(*(client.post(path, json=body) for path, body in requests))
+    assert [answer.status_code for answer in answers] == [200] * len(requests)
+    return [answer.text for answer in answers]
+
+
+def metrics_of(client: httpx.Client) -> dict[str, float]:
+    """Samples by name; those that differ in labels other than the model's by name and label."""
+    samples: dict[str, float] = {}
+    for family in text_string_to_metric_families(client.get("/metrics").text):
+        for sample in family.samples:
+            labels = [value for label, value in sorted(sample.labels.items()) if label != "model"]
+            samples[" ".join([sample.name, *labels])] = sample.value
+    return samples
+
+
+@pytest.mark.anyio
+async def test_64_streams_at_once_under_preemption_say_what_each_says_alone(
+    roomy: httpx.Client, crowded: httpx.Client
+) -> None:
+    requests = load()
+
+    together = await all_at_once(str(crowded.base_url), requests)
+    alone = [(await all_at_once(str(roomy.base_url), [request]))[0] for request in requests]
+
+    for (_, body), mine, reference in zip(requests, together, alone, strict=True):
+        assert ids_and_logprobs(mine) == ids_and_logprobs(reference), body
+    metrics = metrics_of(crowded)
+    assert metrics["tidemark_preemptions_total"] > 0
+    states = {state: metrics[f"tidemark_kv_blocks {state}"] for state in ("free", "allocated", "shared", "cached")}
+    assert sum(states.values()) == FEW_BLOCKS
+    assert states["allocated"] == states["shared"] == 0
+    assert metrics["tidemark_positions_total published"] == sum(body["max_tokens"] for _, body in requests)
+
+
+def ids_and_logprobs(body: str) -> tuple[str, list[int], list[Json]]:
+    """A stream's text, token ids and log-probabilities, however they were cut into deltas."""
+    text, ids, logprobs = "", list[int](), list[Json]()
+    for choice in content(body):
+        text += choice["text"] if "text" in choice else choice["delta"].get("content", "")
+        ids += choice.get("token_ids") or []
+        listed = choice.get("logprobs") or {}
+        logprobs += listed.get("content") or []
+        logprobs += [
+            {"token": token, "logprob": logprob}
+            for token, logprob in zip(listed.get("tokens", []), listed.get("token_logprobs", []), strict=True)
+        ]
+    return text, ids, logprobs
+
+
+def test_the_sdk_gets_the_same_answer_whole_and_streamed(roomy: httpx.Client) -> None:
+    asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": "What is the capital of France?"}]
+    with OpenAI(base_url=f"{roomy.base_url}/v1", api_key="none", _strict_response_validation=True) as client:
+        whole = client.chat.completions.create(model="m", messages=asked, temperature=0, max_tokens=20)
+        with client.chat.completions.create(
+            model="m",
+            messages=asked,
+            temperature=0,
+            max_tokens=20,
+            stream=True,
+            stream_options={"include_usage": True},
+        ) as stream:
+            chunks = list(stream)
+
+    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert streamed == whole.choices[0].message.content
+    assert "Paris" in streamed
+    assert whole.usage is not None
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_a_long_prompt_that_comes_again_is_found_in_the_cache_and_says_the_same(roomy: httpx.Client) -> None:
+    body = {"model": "m", "prompt": "The tide comes in and goes out again. " * 33, "max_tokens": 8, "temperature": 0}
+
+    first, second = (roomy.post(TEXT, json={**body, "logprobs": 3}).json() for _ in range(2))
+
+    cached = [answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in (first, second)]
+    assert cached[0] == 0
+    assert cached[1] % 16 == 0
+    assert 256 <= cached[1] < second["usage"]["prompt_tokens"]
+    assert second["choices"] == first["choices"]
+
+
+def test_bytes_of_tokens_that_split_characters_add_up_to_the_text(roomy: httpx.Client) -> None:
+    asked = [{"role": "user", "content": "Repeat: 👋🏽 日本 ď"}]
+    body = {"model": "m", "messages": asked, "temperature": 1.5, "seed": 5, "max_tokens": 24, "logprobs": True}
+
+    [choice] = roomy.post(CHAT, json={**body, "top_logprobs": 2}).json()["choices"]
+
+    joined = b"".join(bytes(entry["bytes"]) for entry in choice["logprobs"]["content"])
+    assert joined.decode("utf-8", "replace") == choice["message"]["content"]
+
+
+def test_a_stop_string_that_never_comes_changes_nothing(roomy: httpx.Client) -> None:
+    body = {"model": "m", "prompt": "One two three four", "max_tokens": 8, "temperature": 0}
+
+    plain, stopped = (
+        roomy.post(TEXT, json={**body, **more}).json()["choices"][0]["text"] for more in ({}, {"stop": " " + "z" * 40})
+    )
+
+    assert stopped == plain
+
+
+def test_echo_without_outputs_scores_the_prompt(roomy: httpx.Client) -> None:
+    body = {"model": "m", "prompt": "The quick brown fox", "max_tokens": 0, "echo": True, "logprobs": 1}
+
+    answer = roomy.post(TEXT, json=body).json()
+
+    [choice] = answer["choices"]
+    assert choice["text"] == "The quick brown fox"
+    assert choice["logprobs"]["token_logprobs"][0] is None
+    assert all(logprob < 0 for logprob in choice["logprobs"]["token_logprobs"][1:])
+    assert answer["usage"]["completion_tokens"] == 0
+
+
+def test_a_prompt_beyond_the_context_is_refused_with_both_numbers(crowded: httpx.Client) -> None:
+    answer = crowded.post(TEXT, json={"model": "m", "prompt": [5] * (FEW_BLOCKS * 16 + 1)})
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert str(FEW_BLOCKS * 16) in error["message"]
+    assert str(FEW_BLOCKS * 16 + 1) in error["message"]
