@@ -14,10 +14,8 @@ let_threads_sleep()  # the tests share two cores with each other
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile(
-    "hour", settings.get_profile("ci"), derandomize=False
-)  # `make laws-hour` runs it again and again
-settings.load_profile("ci")  # --hypothesis-profile=hour overrides it
+settings.register_profile("hour", settings.get_profile("ci"), derandomize=False)
+settings.load_profile("ci")  # `make laws-hour` says --hypothesis-profile=hour
 
 
 @pytest.fixture(scope="session")
