@@ -7,7 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-PYTHON = python3.11
+PYTHON = $(firstword $(shell command -v python3.11 python3) python3.11)
 DEFAULT_MODEL := .models/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL = $(DEFAULT_MODEL)
 HOST =

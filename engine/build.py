@@ -1,7 +1,5 @@
 """Build: from settings to an engine over a real model. The one place that puts the parts together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,7 +70,7 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     return Built(engine, tokenizer)
 
 
-def _tables(settings: Settings, loaded: LoadedModel, layout: Layout, num_blocks: int) -> BlockTables:
+def _tables(settings: Settings, loaded: "LoadedModel", layout: Layout, num_blocks: int) -> BlockTables:
     return BlockTables(
         num_blocks=num_blocks,
         block_size=settings.cache.block_size,
@@ -81,7 +79,7 @@ def _tables(settings: Settings, loaded: LoadedModel, layout: Layout, num_blocks:
     )
 
 
-def _info(settings: Settings, loaded: LoadedModel, layout: Layout, num_blocks: int) -> ModelInfo:
+def _info(settings: Settings, loaded: "LoadedModel", layout: Layout, num_blocks: int) -> ModelInfo:
     block_size = settings.cache.block_size
     cache = CacheInfo(block_size, num_blocks, layout.block_bytes(block_size), layout.dtype, str(layout))
     return ModelInfo(
