@@ -95,12 +95,12 @@ class Commit:
 
     def _advance(self, sequence: Sequence, end: End | None, accepted: tuple[int, ...]) -> Advance:
         delta = self._delta(sequence, end)
-        num_released = sequence.num_outputs if end else self._output_of(sequence).num_released
+        publish_upto = sequence.num_prompt + self._output_of(sequence).num_released
         if end is not None:
             self._tables.release(sequence)
             self._roster.move(sequence, State.FINISHED)
             del self._outputs[sequence.id]
-        return Advance(sequence.id, sequence.ledger.marks, sequence.num_prompt + num_released, delta, accepted)
+        return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted)
 
     def _delta(self, sequence: Sequence, end: End | None) -> Delta | None:
         output = self._output_of(sequence)

@@ -27,6 +27,10 @@ class Watch:
         """All that wait, run or are paused."""
         return list(self._engine._roster)
 
+    def is_unfinished(self, sequence: Sequence) -> bool:
+        """Whether it is still on the roster."""
+        return self._engine._roster.get(sequence.id) is sequence
+
     def sequence(self, sequence_id: str) -> Sequence:
         """An unfinished sequence."""
         sequence = self._engine._roster.get(sequence_id)

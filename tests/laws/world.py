@@ -155,6 +155,9 @@ class World:
 
     def _on_issue(self, plan: Plan) -> None:
         self.watch.issue(plan)
+        for client in self.clients:
+            if client.left and client.stream.closed:
+                assert not any(map(self.watch.is_unfinished, client.sequences)), "who has left is gone within a step"
 
     @property
     def num_steps(self) -> int:

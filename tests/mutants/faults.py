@@ -152,12 +152,13 @@ MUTANTS = (
     ),
     mutant(
         "E20",
-        "a stop string is listed only up to its first token",
+        "a stop cuts the text and the list of tokens, but not the usage",
+        ("engine/commit.py", "_tokens", "for span in released.spans:", "for span in filter(_in_text, released.spans):"),
         (
             "engine/commit.py",
-            "Commit._advance",
-            "sequence.num_outputs if end else",
-            "sequence.num_outputs if end and not end.matched else",
+            "_tokens",
+            "    return tuple(tokens)\n",
+            "    return tuple(tokens)\n\n\ndef _in_text(span):\n    return span.in_text\n",
         ),
     ),
     mutant(
