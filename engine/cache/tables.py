@@ -28,11 +28,6 @@ class BlockTables:
         self.prefix = PrefixIndex(fingerprint=fingerprint, block_size=block_size)
         self.pool = BlockPool(num_blocks, on_evict=self.prefix.forget)
 
-    @property
-    def num_positions(self) -> int:
-        """Positions that the whole pool holds."""
-        return self.pool.num_blocks * self.block_size
-
     def num_blocks_for(self, positions: int) -> int:
         """Blocks that hold `positions` positions."""
         return -(-positions // self.block_size)

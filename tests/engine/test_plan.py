@@ -70,6 +70,14 @@ def test_one_row_for_logits_is_enough_to_score_and_to_choose() -> None:
     assert len(sequence.prompt_logprobs) == 3
 
 
+def test_without_a_row_for_logits_a_prompt_waits_for_the_next_step() -> None:
+    parts = Parts(Shape(max_logit_rows=3, max_sequences=3))
+    parts.run(a_request((2, 3, 4, 5, 2), id="scored", prompt_logprobs=0))
+    parts.run(a_request((6, 6), id="behind"))
+
+    assert positions(parts.issue()) == {"scored": 3}
+
+
 def test_a_decision_changes_nothing() -> None:
     parts = Parts()
     sequence = parts.run(a_request())
