@@ -47,8 +47,9 @@ class UnknownToken(RequestRefused):
 class ContextTooLong(RequestRefused):
     """The prompt leaves no room for one more token."""
 
-    def __init__(self, *, prompt_tokens: int, limit: int) -> None:
-        super().__init__(f"the prompt has {prompt_tokens} tokens and the context holds {limit}, outputs included")
+    def __init__(self, *, prompt_tokens: int, limit: int, at_least: bool = False) -> None:
+        has = "has at least" if at_least else "has"
+        super().__init__(f"the prompt {has} {prompt_tokens} tokens and the context holds {limit}, outputs included")
         self.prompt_tokens, self.limit = prompt_tokens, limit
 
 

@@ -1,10 +1,12 @@
 """Prompts: messages and texts to token ids, on a thread, since a long one takes long."""
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import orjson
 
+from engine.errors import ContextTooLong
 from engine.text import Tokenizer
 from server.body import is_deeper
 from server.errors import blaming
@@ -12,6 +14,8 @@ from server.wire.chat import Content, Message, TemplateFields, TextPart, ToolCal
 from server.wire.completions import CompletionRequest
 
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
+STRETCH = 65_536  # characters of a far too long text that are encoded at once
+FAR_TOO_LONG = 4  # contexts; a text cut in stretches has a few tokens more, a template may leave text out
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,13 @@ class Prompt:
 # -- chat -----------------------------------------------------------------------------------------
 
 
-async def chat_prompt(tokenizer: Tokenizer, messages: list[Message], fields: TemplateFields) -> Prompt:
+async def chat_prompt(
+    tokenizer: Tokenizer, messages: list[Message], fields: TemplateFields, *, context: int | None = None
+) -> Prompt:
     """The conversation in the model's own format. Any failure on the way is the client's 400."""
     continues = bool(fields.continue_final_message)
     with blaming("messages"):
+        await _refuse_far_too_long(tokenizer, [text for message in messages for text in _texts(message)], context)
         tokens = await asyncio.to_thread(
             tokenizer.encode_chat,
             [template_message(message) for message in messages],
@@ -56,6 +63,12 @@ def template_message(message: Message) -> dict[str, object]:
     return plain
 
 
+def _texts(message: Message) -> Iterator[str]:
+    """What a template would show of a message."""
+    yield _joined(message.content)
+    yield from (call.function.arguments or "" for call in message.tool_calls or ())
+
+
 def _joined(content: Content | None) -> str:
     if content is None or isinstance(content, str):
         return content or ""
@@ -79,9 +92,14 @@ def _arguments(text: str) -> object:
 # -- completions ----------------------------------------------------------------------------------
 
 
-async def completion_prompts(tokenizer: Tokenizer, body: CompletionRequest) -> list[Prompt]:
+async def completion_prompts(
+    tokenizer: Tokenizer, body: CompletionRequest, *, context: int | None = None
+) -> list[Prompt]:
     """One prompt or several, as text or as tokens."""
     add_special = body.add_special_tokens is not False
+    with blaming("prompt"):
+        for given in _several(body.prompt):
+            await _refuse_far_too_long(tokenizer, [given] if isinstance(given, str) else [], context)
     return [await _given_prompt(tokenizer, given, add_special=add_special) for given in _several(body.prompt)]
 
 
@@ -106,3 +124,22 @@ async def text_prompt(tokenizer: Tokenizer, text: str, *, add_special: bool) -> 
     if not tokens and tokenizer.bos_id is not None:
         tokens = [tokenizer.bos_id]
     return Prompt(tuple(tokens), text)
+
+
+# -- far too long ---------------------------------------------------------------------------------
+
+
+async def _refuse_far_too_long(tokenizer: Tokenizer, texts: list[str], context: int | None) -> None:
+    """Refuse texts of many times the context before one pass over them takes gigabytes."""
+    if context is not None and sum(map(len, texts)) > max(STRETCH, FAR_TOO_LONG * context):
+        await asyncio.to_thread(_count_stretches, tokenizer, texts, context)
+
+
+def _count_stretches(tokenizer: Tokenizer, texts: Iterable[str], context: int) -> None:
+    """Count by stretches, up to the first that is past the limit."""
+    num_tokens = 0
+    for text in texts:
+        for start in range(0, len(text), STRETCH):
+            num_tokens += len(tokenizer.encode(text[start : start + STRETCH], add_special_tokens=False))
+            if num_tokens > FAR_TOO_LONG * context:
+                raise ContextTooLong(prompt_tokens=FAR_TOO_LONG * context // 2, limit=context, at_least=True)

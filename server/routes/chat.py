@@ -34,7 +34,7 @@ async def create_chat_completion(request: Request) -> Response:
         loaded = service.loaded()
         loaded.check_name(body.model)
         check_chat(body)
-        prompt = await chat_prompt(loaded.tokenizer, body.messages, body)
+        prompt = await chat_prompt(loaded.tokenizer, body.messages, body, context=loaded.engine.info.context_length)
 
         id = new_id("chatcmpl")
         wanted = _wanted(body)

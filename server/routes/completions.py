@@ -37,7 +37,7 @@ async def create_completion(request: Request) -> Response:
         loaded.check_name(body.model)
         check_completion(body)
         check_num_prompts(body, most=service.settings.engine.max_waiting)
-        prompts = await completion_prompts(loaded.tokenizer, body)
+        prompts = await completion_prompts(loaded.tokenizer, body, context=loaded.engine.info.context_length)
 
         id = new_id("cmpl")
         asked = requests_of(id, body, prompts, _wanted(body), eos_ids=loaded.tokenizer.eos_ids)

@@ -2,8 +2,9 @@ import pytest
 
 from engine.errors import PromptError
 from server.errors import ApiError
-from server.prompt import chat_prompt, template_message, text_prompt
+from server.prompt import FAR_TOO_LONG, STRETCH, chat_prompt, completion_prompts, template_message, text_prompt
 from server.wire.chat import Message, TemplateFields
+from server.wire.completions import CompletionRequest
 from tests.fakes import BOS, FakeTokenizer
 
 
@@ -87,3 +88,62 @@ async def test_the_empty_text_starts_from_bos_if_there_is_one() -> None:
 
 def test_a_name_reaches_the_template() -> None:
     assert template(role="user", content="x", name="bob")["name"] == "bob"
+
+
+class RecordingTokenizer(FakeTokenizer):
+    """Remembers how long the texts were that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lengths: list[int] = []
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        self.lengths.append(len(text))
+        return super().encode(text, add_special_tokens=add_special_tokens)
+
+
+FAR = "x" * (10 * STRETCH)
+
+
+@pytest.mark.anyio
+async def test_a_text_of_many_contexts_is_refused_after_one_stretch() -> None:
+    tokenizer = RecordingTokenizer()
+
+    with pytest.raises(ApiError, match="at least 200 tokens and the context holds 100") as refused:
+        await completion_prompts(tokenizer, CompletionRequest(model="m", prompt=["a", FAR]), context=100)
+
+    assert refused.value.status == 400
+    assert refused.value.body["code"] == "context_length_exceeded"
+    assert refused.value.body["param"] == "prompt"
+    assert tokenizer.lengths == [STRETCH]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": FAR},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": FAR}}]},
+    ],
+)
+async def test_a_conversation_of_many_contexts_is_refused_before_the_template(message: dict[str, object]) -> None:
+    tokenizer = RecordingTokenizer()
+
+    with pytest.raises(ApiError, match="at least 200 tokens") as refused:
+        await chat_prompt(tokenizer, [Message.model_validate(message)], TemplateFields(), context=100)
+
+    assert refused.value.body["param"] == "messages"
+    assert tokenizer.lengths == [STRETCH]
+    assert not tokenizer.calls
+
+
+@pytest.mark.anyio
+async def test_a_long_text_that_may_fit_is_encoded_whole() -> None:
+    tokenizer = RecordingTokenizer()
+    text = "x" * (STRETCH + 1)
+
+    prompts = await completion_prompts(
+        tokenizer, CompletionRequest(model="m", prompt=text), context=len(text) // FAR_TOO_LONG + 1
+    )
+
+    assert [len(prompt.tokens) for prompt in prompts] == [len(text)]
