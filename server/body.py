@@ -17,6 +17,8 @@ MAX_CONTAINERS = 100_000  # lists and objects; eight million of them, in 22 MB, 
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_SUBJECT = re.compile(r"^(Input|List|String) should")  # pydantic's own words
+_NO_OBJECT = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 W = TypeVar("W", bound=Wire)
@@ -104,4 +106,6 @@ def _param(detail: ErrorDetails) -> str:
 def _message(detail: ErrorDetails) -> str:
     if detail["type"] == "missing":
         return "is required"
-    return detail["msg"].replace("Input should be", "must be", 1)
+    if detail["type"] in _NO_OBJECT:
+        return "must be an object"
+    return _SUBJECT.sub("must", detail["msg"].partition(" after validation")[0])

@@ -1,4 +1,5 @@
 import asyncio
+import re
 
 import orjson
 import pytest
@@ -10,6 +11,7 @@ from starlette.types import Message
 from server.body import MAX_CONTAINERS, MAX_INLINE_BYTES, is_deeper, parse_body, read_body
 from server.errors import ApiError
 from server.wire.base import Tokens, Wire
+from server.wire.chat import ChatRequest
 
 
 class Item(Wire):
@@ -126,6 +128,22 @@ def test_the_field_at_fault_is_named_with_its_place() -> None:
 def test_a_missing_field_and_a_range_are_told_in_words() -> None:
     assert str(refusal(b"{}")) == "count: is required"
     assert str(refusal(b'{"count": 0}')) == "count: must be greater than or equal to 1"
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ('"messages": []', "messages: must have at least 1 item"),
+        ('"messages": [5]', "messages[0]: must be an object"),
+        ('"stop": ""', "stop: must have at least 1 character"),
+        ('"prediction": 5', "prediction: must be an object"),
+    ],
+)
+def test_an_error_speaks_of_json_and_not_of_the_code_that_checks_it(field: str, told: str) -> None:
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "x"}], %s}' % field.encode()
+
+    with pytest.raises(ApiError, match=re.escape(told) + "$"):
+        parse_body(body, ChatRequest, max_depth=10)
 
 
 def test_an_error_never_repeats_what_was_sent() -> None:
