@@ -164,9 +164,11 @@ async def _on_engine_error(_request: Request, error: Exception) -> Response:
     return from_engine(error).response()
 
 
-async def _on_http_exception(_request: Request, error: Exception) -> Response:
+async def _on_http_exception(request: Request, error: Exception) -> Response:
     """No such path, a wrong method: what Starlette raises, with the headers that it gives."""
     assert isinstance(error, HTTPException)
+    if error.status_code == 405 and request.method == "OPTIONS":  # noqa: PLR2004  # 405: the path has other methods
+        return Response(status_code=204, headers=error.headers)
     message, code = {
         404: ("there is nothing at this path", "not_found"),
         405: ("this path does not take this method", "method_not_allowed"),

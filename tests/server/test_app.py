@@ -61,6 +61,15 @@ async def test_a_wrong_method_is_405_with_what_is_allowed(method: str, path: str
     assert set(answer.json()["error"]) == ENVELOPE
 
 
+async def test_options_without_a_preflight_lists_the_methods_and_needs_no_key() -> None:
+    async with surface() as client:
+        answer = await client.options("/v1/completions")
+        nowhere = await client.options("/v1/nowhere")
+
+    assert (answer.status_code, answer.headers["allow"], answer.content) == (204, "POST", b"")
+    assert nowhere.status_code == 404
+
+
 @pytest.mark.parametrize("path", prefixed("/models", "/models/a/b", "/ledger", "/ready"))
 async def test_what_needs_the_model_says_when_to_come_back(path: str) -> None:
     async with surface() as client:
