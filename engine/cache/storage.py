@@ -37,8 +37,7 @@ class KVStorage:
         [n, kv heads, head dim].
         """
         for cache, new in ((self.keys[layer], key), (self.values[layer], value)):
-            head_dim = cache.shape[-1]
-            cache.view(-1, head_dim).index_copy_(0, rows, new.reshape(-1, head_dim).to(cache.dtype))
+            cache.flatten(0, 2).index_copy_(0, rows, new.flatten(0, 1).to(cache.dtype))
 
     def read(self, layer: int, blocks: Tensor) -> tuple[Tensor, Tensor]:
         """K and V of many runs of blocks, in float32: [runs, positions of a run, head dim].

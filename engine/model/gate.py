@@ -19,6 +19,7 @@ from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.batch import make_batch
 from engine.model.forward import Forward
+from engine.model.load import quiet_libraries
 from engine.model.rotary import freeze_rotary
 from engine.model.shrink import CONTEXT, shrink_config
 from engine.step import Chunk, Plan, Score, Ticket
@@ -45,6 +46,7 @@ def check_structure(config: PreTrainedConfig) -> None:
 
 
 @torch.inference_mode()
+@quiet_libraries()
 def _find_fault(config: PreTrainedConfig) -> str | None:
     small = shrink_config(config)
     model = _random_model(small)

@@ -53,16 +53,14 @@ class RowLinear(nn.Module):
 
 
 def replace_linears(model: nn.Module) -> list[RowLinear]:
-    """Put a RowLinear in the place of every linear layer; returns them all, in the model's order."""
-    replaced = []
+    """Put a RowLinear in the place of every linear layer; returns all that the model has then."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if type(child) in (nn.Linear, Conv1D):
                 parameters = dict(child.named_parameters())
                 linear = RowLinear(parameters["weight"], parameters.get("bias"), transposed=type(child) is Conv1D)
                 setattr(parent, name, linear)
-                replaced.append(linear)
-    return replaced
+    return [module for module in model.modules() if isinstance(module, RowLinear)]
 
 
 def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:

@@ -46,7 +46,7 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         ModelError: the files are there and can't be read.
     """
     path = locate_model(settings.path, progress)
-    with _quiet(), _failing_as(f"{settings.path} can't be loaded"):
+    with quiet_libraries(), _failing_as(f"{settings.path} can't be loaded"):
         config = _read_config(path)
         check_config(config)
         context_length = _context_length(config, settings.max_context)
@@ -120,7 +120,7 @@ def _failing_as(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_libraries() -> Iterator[None]:
     """Keep the libraries' progress bars, logs and warnings off the terminal."""
     verbosity, hub_verbosity = transformers_logging.get_verbosity(), hub_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()

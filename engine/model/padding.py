@@ -35,7 +35,7 @@ SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
 
 def settle_paddings(widths: Iterable[int], *, quantum: int, max_rows: int, dtype: torch.dtype) -> tuple[int, ...]:
     """Ascending multiples of `quantum` that agree for all widths, the last one at least `max_rows`; else empty."""
-    counts = list(_ladder(quantum, 2 * max_rows))
+    counts = list(_ladder(quantum, max_rows + max_rows // 4))  # the last ones in case that some do not agree
     generator = torch.Generator().manual_seed(0)
     for width in sorted(set(widths)):
         patterns = (3 * torch.randn(PATTERNS, width, generator=generator)).to(dtype)

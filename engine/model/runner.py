@@ -10,6 +10,7 @@ import torch
 
 from engine.cache.layout import Layout
 from engine.cache.storage import KVStorage
+from engine.errors import ModelUnsupported
 from engine.model.answer import answer
 from engine.model.batch import make_batch
 from engine.model.forward import Forward
@@ -63,7 +64,7 @@ def make_runner(
         threads = num_threads or len(os.sched_getaffinity(0))
         with torch.inference_mode():
             forward = Forward(loaded.model, storage, max_rows=max_positions, num_threads=threads)
-            run_step(forward, _FIRST_PLAN)
+            _try_first_step(forward)
             return forward
 
     try:
@@ -73,8 +74,14 @@ def make_runner(
         raise
 
 
-# Shows that the cache has the model's shape, and pays for what libraries set up at their first call.
-_FIRST_PLAN = Plan(0, (Chunk(Ticket("first step", 0, 0, 0, (0,)), (0,), choose=Choose(Sampling(seed=0), 0, 0)),))
+def _try_first_step(forward: Forward) -> None:
+    """Show that the cache has the model's shape, and pay for what libraries set up at their first call."""
+    ticket = Ticket("first step", epoch=0, incarnation=0, base=0, blocks=(0,))
+    chunk = Chunk(ticket, (0,), Choose(Sampling(seed=0), choice=0, output_index=0))
+    try:
+        run_step(forward, Plan(0, (chunk,)))
+    except Exception as error:  # whatever a model's code raises
+        raise ModelUnsupported(f"the first step failed with {error!r}") from error
 
 
 @torch.inference_mode()

@@ -34,8 +34,9 @@ def choose_tokens(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
         _add_bias(logits, choices)
         _ban(logits, choices)
         _penalize(logits, choices)
-    tokens = logits.argmax(dim=-1)  # the first of equals
-    drawn = [row for row, choose in enumerate(choices) if not choose.sampling.greedy]
+    highest, tokens = logits.max(dim=-1)  # the first of equals
+    possible = highest.isfinite().tolist()  # a row with nothing left to choose from has no weights either
+    drawn = [row for row, choose in enumerate(choices) if possible[row] and not choose.sampling.greedy]
     if drawn:
         rows = torch.tensor(drawn, device=logits.device)
         tokens[rows] = _draw(logits[rows], [choices[row] for row in drawn])

@@ -1,6 +1,7 @@
 """A config of the same structure as another, and small."""
 
 import copy
+from itertools import cycle, islice
 from typing import Any
 
 from transformers import PreTrainedConfig
@@ -71,7 +72,7 @@ def _shrink_rope(parameters: dict[str, Any], small: PreTrainedConfig) -> None:
     if "original_max_position_embeddings" in parameters:
         parameters["original_max_position_embeddings"] = TRAINED_CONTEXT
     head_dim = getattr(small, "head_dim", None) or small.hidden_size // small.num_attention_heads
-    rotated = int(head_dim * parameters.get("partial_rotary_factor", 1.0))
+    num_frequencies = int(head_dim * parameters.get("partial_rotary_factor", 1.0)) // 2
     for name in ("short_factor", "long_factor"):
         if name in parameters:
-            parameters[name] = parameters[name][: rotated // 2]
+            parameters[name] = list(islice(cycle(parameters[name]), num_frequencies))
