@@ -1,0 +1,83 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.answer import LogitsNotFinite, answer
+from engine.request import Sampling
+from engine.step import Choose, Chunk, Score, Ticket
+
+GREEDY = Sampling(seed=0, temperature=0.0)
+
+
+def chunk(name: str, *, top: int | None = None, choose: bool = True, score: Score | None = None) -> Chunk:
+    chosen = Choose(GREEDY, 0, 0, top_logprobs=top) if choose else None
+    return Chunk(Ticket(name, 0, 1, 0, (0,)), (1, 2, 3), chosen, score)
+
+
+def rows(*best: int) -> Tensor:
+    """A row of logits for each, the best token's the largest."""
+    logits = torch.arange(5.0).flip(0).repeat(len(best), 1)
+    logits[range(len(best)), list(best)] = 10.0
+    return logits
+
+
+def test_every_chunk_gets_a_result_in_the_plan_s_order() -> None:
+    chunks = (chunk("a"), chunk("b", choose=False), chunk("c"))
+
+    results = answer(chunks, rows(3, 1))
+
+    assert [result.ticket.sequence for result in results] == ["a", "b", "c"]
+    assert [result.token for result in results] == [3, None, 1]
+
+
+def test_a_chunk_s_scores_come_before_its_choice() -> None:
+    score = Score(first=0, targets=(4, 0), top_logprobs=1)
+    chunks = (chunk("a", top=2), chunk("b", top=0, score=score), chunk("c", choose=False, score=score))
+
+    first, second, third = answer(chunks, rows(3, 1, 2, 4, 0, 1))
+
+    assert first.token == 3
+    assert first.logprob is not None
+    assert [token for token, _ in first.logprob.top] == [3, 0]
+    assert [(each.token, each.top[0][0]) for each in second.scores] == [(4, 1), (0, 2)]
+    assert second.token == 4
+    assert second.logprob is not None
+    assert second.logprob.top == ()
+    assert [(each.token, each.top[0][0]) for each in third.scores] == [(4, 0), (0, 1)]
+    assert third.token is None
+    assert third.logprob is None
+
+
+def test_logprobs_are_given_only_where_they_are_asked_for() -> None:
+    (result,) = answer((chunk("a"),), rows(2))
+
+    assert result.logprob is None
+    assert result.scores == ()
+
+
+def test_logprobs_come_from_the_raw_logits() -> None:
+    banned = Choose(GREEDY, 0, 0, banned=(2,), top_logprobs=1)
+    biased = Chunk(Ticket("a", 0, 1, 0, (0,)), (1,), banned)
+
+    (result,) = answer((biased,), rows(2))
+
+    assert result.token == 0
+    assert result.logprob is not None
+    assert result.logprob.top[0][0] == 2
+
+
+def test_a_step_without_logits_has_results_all_the_same() -> None:
+    (result,) = answer((chunk("a", choose=False),), torch.empty(0, 5))
+
+    assert result.token is None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_logits_that_are_no_numbers_name_the_sequence(value: float) -> None:
+    logits = rows(1, 2)
+    logits[1, 3] = value
+
+    with pytest.raises(LogitsNotFinite, match="sequence second"):
+        answer((chunk("first"), chunk("second")), logits)

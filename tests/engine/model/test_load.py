@@ -1,0 +1,192 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
+from transformers.utils import logging as transformers_logging
+
+from config.settings import ModelSettings
+from engine.errors import ModelError, ModelNotFound, ModelUnsupported
+from engine.model.load import LoadedModel, _context_length, load_model
+from tests.tiny import MAX_CONTEXT, VOCABULARY_SIZE, make_tiny_model_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_tiny_model_folder(tmp_path)
+    return tmp_path
+
+
+def load(path: Path, **settings: object) -> LoadedModel:
+    return load_model(ModelSettings.model_validate({"path": str(path)} | settings), progress=lambda _: None)
+
+
+def change_config(folder: Path, **fields: object) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+
+def weights_of(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+def test_a_folder_is_loaded_in_float32_on_a_cpu(folder: Path) -> None:
+    loaded = load(folder, device="cpu")
+
+    assert loaded.architecture == "LlamaForCausalLM"
+    assert loaded.path == folder
+    assert loaded.name == folder.name
+    assert loaded.context_length == MAX_CONTEXT
+    assert loaded.vocabulary_size == VOCABULARY_SIZE
+    assert loaded.dtype == "float32"
+    assert {parameter.dtype for parameter in loaded.model.parameters()} == {torch.float32}
+
+
+def test_the_dtype_and_the_name_can_be_set(folder: Path) -> None:
+    loaded = load(folder, dtype="bfloat16", name="mine", device="cpu")
+
+    assert loaded.name == "mine"
+    assert loaded.dtype == "bfloat16"
+    assert next(loaded.model.parameters()).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(("max_context", "expected"), [(100, 100), (10 * MAX_CONTEXT, MAX_CONTEXT)])
+def test_the_context_is_the_smaller_of_the_model_s_and_the_set_one(
+    folder: Path, max_context: int, expected: int
+) -> None:
+    assert load(folder, max_context=max_context).context_length == expected
+
+
+def test_tied_embeddings_are_held_once(folder: Path) -> None:
+    change_config(folder, tie_word_embeddings=True)
+    tensors = load_file(weights_of(folder))
+    del tensors["lm_head.weight"]
+    save_file(tensors, weights_of(folder), {"format": "pt"})
+
+    model = load(folder).model
+
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
+def test_progress_names_the_model_type_and_the_file(folder: Path) -> None:
+    said: list[str] = []
+
+    load_model(ModelSettings(path=str(folder)), progress=said.append)
+
+    assert said == [f"reading llama weights from {folder.name}"]
+
+
+def test_the_libraries_say_nothing_and_are_left_as_they_were(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+
+    load(folder)
+
+    assert capfd.readouterr() == ("", "")
+    assert (transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()) == (verbosity, bars)
+
+
+def test_a_folder_without_weights_is_refused(folder: Path) -> None:
+    weights_of(folder).unlink()
+
+    with pytest.raises(ModelNotFound, match=r"has no \.safetensors files"):
+        load(folder)
+
+
+def test_weights_that_are_cut_short_are_refused_in_one_line(folder: Path) -> None:
+    data = weights_of(folder).read_bytes()
+    weights_of(folder).write_bytes(data[: len(data) // 2])
+
+    with pytest.raises(ModelError, match="can't be loaded") as refused:
+        load(folder)
+
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_tensor_is_named(folder: Path) -> None:
+    tensors = load_file(weights_of(folder))
+    del tensors["model.layers.1.mlp.down_proj.weight"]
+    save_file(tensors, weights_of(folder), {"format": "pt"})
+
+    with pytest.raises(ModelError, match=r"lacks 1 .* model\.layers\.1\.mlp\.down_proj\.weight"):
+        load(folder)
+
+
+def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+    with pytest.raises(ModelError, match="can't be loaded"):
+        load(folder)
+
+
+def test_an_unknown_type_of_model_is_refused(folder: Path) -> None:
+    change_config(folder, model_type="never-heard-of")
+
+    with pytest.raises(ModelError, match="never-heard-of"):
+        load(folder)
+
+
+def test_an_unsupported_structure_is_refused_before_its_weights_are_read(folder: Path) -> None:
+    change_config(folder, quantization_config={"quant_method": "awq", "bits": 4})
+    weights_of(folder).unlink()
+
+    with pytest.raises(ModelUnsupported, match="quantized with awq"):
+        load(folder)
+
+
+def test_a_model_that_does_not_say_its_context_needs_a_setting() -> None:
+    silent = PreTrainedConfig()
+
+    assert _context_length(silent, 100) == 100
+    with pytest.raises(ModelError, match=r"model\.max_context"):
+        _context_length(silent, None)
+
+
+def test_a_file_that_is_no_gguf_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF but no more")
+
+    with pytest.raises(ModelError, match="can't be loaded") as refused:
+        load(file)
+
+    assert "\n" not in str(refused.value)
+
+
+def test_code_that_comes_with_a_model_is_not_run(folder: Path) -> None:
+    change_config(folder, model_type="custom", auto_map={"AutoConfig": "custom.Config"})
+    (folder / "custom.py").write_text("raise SystemExit('run')")
+
+    with pytest.raises(ModelError, match="can't be loaded"):
+        load(folder)
+
+
+def test_weights_take_their_own_size_of_memory_once(tmp_path: Path) -> None:
+    config = LlamaConfig(
+        vocab_size=20_000, hidden_size=512, intermediate_size=2048, num_hidden_layers=8, num_attention_heads=8
+    )
+    program = f"""
+from pathlib import Path
+import torch
+from config.settings import ModelSettings
+from engine.model.load import load_model
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+load_model(ModelSettings(path={str(tmp_path / "tiny")!r}), progress=lambda _: None)
+before = resident()
+model = load_model(ModelSettings(path={str(tmp_path / "large")!r}), progress=lambda _: None).model
+for parameter in model.parameters():
+    parameter.sum()
+print(sum(parameter.nbytes for parameter in model.parameters()), resident() - before)
+"""
+    make_tiny_model_folder(tmp_path / "tiny")
+    LlamaForCausalLM(config).save_pretrained(tmp_path / "large")
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    size, grown = map(int, done.stdout.split())
+
+    assert size > 150 << 20
+    assert grown < 1.2 * size

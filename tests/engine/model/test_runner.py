@@ -1,0 +1,173 @@
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from config.settings import ModelSettings
+from engine.cache.layout import CacheGroup, Layout, read_layout
+from engine.errors import ModelUnsupported
+from engine.model.answer import LogitsNotFinite
+from engine.model.load import LoadedModel, load_model
+from engine.model.runner import ModelRunner, make_runner
+from engine.request import Sampling
+from engine.step import Choose, Chunk, Plan, Score, StepResult, Ticket
+from tests.tiny import make_tiny_model_folder
+
+GREEDY, SEEDED = Sampling(seed=0, temperature=0.0), Sampling(seed=5, temperature=1.3)
+BLOCK_SIZE = 8
+PROMPT = tuple(3 + at * 7 % 290 for at in range(50))
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    folder = tmp_path_factory.mktemp("tiny")
+    make_tiny_model_folder(folder)
+    return load_model(ModelSettings(path=str(folder), device="cpu"), progress=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def runner(loaded: LoadedModel) -> Iterator[ModelRunner]:
+    made = make(loaded)
+    yield made
+    made.close()
+
+
+def make(loaded: LoadedModel, **options: int) -> ModelRunner:
+    layout = read_layout(loaded.model.config, loaded.dtype)
+    sizes = {"num_blocks": 40, "block_size": BLOCK_SIZE, "max_positions": 64, "num_threads": 1} | options
+    return make_runner(loaded, layout, **sizes)
+
+
+def chunk(
+    name: str,
+    base: int,
+    tokens: tuple[int, ...],
+    blocks: range,
+    *,
+    sampling: Sampling = GREEDY,
+    output_index: int | None = 0,
+    score: Score | None = None,
+) -> Chunk:
+    choose = None if output_index is None else Choose(sampling, 0, output_index, top_logprobs=2)
+    return Chunk(Ticket(name, 0, 1, base, tuple(blocks)), tokens, choose, score)
+
+
+async def execute(runner: ModelRunner, *chunks: Chunk) -> StepResult:
+    return await runner.execute(Plan(7, chunks))
+
+
+async def generate(runner: ModelRunner, blocks: range, sampling: Sampling, *, sizes: tuple[int, ...]) -> list[object]:
+    """A few outputs' tokens and logprobs, the prompt computed in chunks of `sizes`."""
+    done = 0
+    for size in sizes[:-1]:
+        part = chunk("s", done, PROMPT[done : done + size], blocks, output_index=None)
+        await execute(runner, part)
+        done += size
+    tokens = PROMPT[done:]
+    outputs: list[object] = []
+    for index in range(6):
+        result = await execute(runner, chunk("s", done, tokens, blocks, sampling=sampling, output_index=index))
+        done += len(tokens)
+        token = result.chunks[0].token
+        assert token is not None
+        tokens = (token,)
+        outputs.append((token, result.chunks[0].logprob))
+    return outputs
+
+
+@pytest.mark.anyio
+async def test_a_step_answers_each_chunk_in_order_and_says_where_the_time_went(runner: ModelRunner) -> None:
+    first, second = chunk("a", 0, PROMPT, range(7)), chunk("b", 0, PROMPT[:9], range(7, 9), output_index=None)
+
+    result = await execute(runner, first, second)
+
+    assert result.number == 7
+    assert [each.ticket for each in result.chunks] == [first.ticket, second.ticket]
+    assert result.chunks[0].token is not None
+    assert result.chunks[1].token is None
+    assert [stage for stage, _ in result.seconds] == ["batch", "model", "sample"]
+    assert all(seconds >= 0 for _, seconds in result.seconds)
+
+
+@pytest.mark.anyio
+async def test_plans_and_results_can_be_pickled(runner: ModelRunner) -> None:
+    plan = Plan(1, (chunk("a", 0, PROMPT, range(7), score=Score(0, PROMPT[1:4], 2)),))
+
+    result = await runner.execute(pickle.loads(pickle.dumps(plan)))
+
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sampling", [GREEDY, SEEDED])
+async def test_outputs_do_not_depend_on_chunks_or_blocks(runner: ModelRunner, sampling: Sampling) -> None:
+    whole = await generate(runner, range(8), sampling, sizes=(50,))
+
+    assert await generate(runner, range(20, 10, -1), sampling, sizes=(1, 30, 19)) == whole
+    assert len(set(map(str, whole))) > 2
+
+
+@pytest.mark.anyio
+async def test_outputs_do_not_depend_on_the_neighbours(runner: ModelRunner) -> None:
+    alone = (await execute(runner, chunk("a", 0, PROMPT, range(7), sampling=SEEDED))).chunks[0]
+    others = [chunk(str(at), 0, PROMPT[at : at + 2], range(8 + at, 9 + at)) for at in range(5)]
+
+    among = await execute(runner, *others[:3], chunk("a", 0, PROMPT, range(7), sampling=SEEDED), *others[3:])
+
+    assert among.chunks[3] == alone
+
+
+@pytest.mark.anyio
+async def test_scores_are_the_logprobs_that_choosing_would_have_reported(runner: ModelRunner) -> None:
+    first = (await execute(runner, chunk("a", 0, PROMPT, range(7)))).chunks[0]
+    assert first.token is not None
+    scored = chunk("b", 0, (*PROMPT, first.token), range(7, 14), score=Score(49, (first.token,), 2))
+
+    (result,) = (await execute(runner, scored)).chunks
+
+    assert result.scores == (first.logprob,)
+
+
+@pytest.mark.anyio
+async def test_a_model_that_gives_no_numbers_names_the_sequence(runner: ModelRunner) -> None:
+    good = chunk("good", 0, PROMPT[:8], range(1))
+    await execute(runner, good)
+    runner.forward.storage.poison({5})
+
+    with pytest.raises(LogitsNotFinite, match="sequence bad"):
+        await execute(runner, chunk("good", 7, PROMPT[7:8], range(1)), chunk("bad", 8, (3,), range(5, 7)))
+
+    assert (await execute(runner, good)).chunks[0].token is not None
+
+
+@pytest.mark.anyio
+async def test_a_new_life_of_the_worker_answers_as_the_old_one_did(tmp_path: Path) -> None:
+    make_tiny_model_folder(tmp_path)
+    loaded = load_model(ModelSettings(path=str(tmp_path), device="cpu"), progress=lambda _: None)
+    first = make(loaded)
+    before = await generate(first, range(8), SEEDED, sizes=(50,))
+    first.close()
+
+    second = make(loaded, incarnation=2)
+
+    assert (first.incarnation, second.incarnation) == (1, 2)
+    assert await generate(second, range(8), SEEDED, sizes=(20, 30)) == before
+    second.close()
+
+
+def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start(tmp_path: Path) -> None:
+    make_tiny_model_folder(tmp_path)
+    loaded = load_model(ModelSettings(path=str(tmp_path), device="cpu"), progress=lambda _: None)
+    layout = Layout((CacheGroup(num_layers=2, num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32"),))
+
+    with pytest.raises(ModelUnsupported, match="the first step failed"):
+        make_runner(loaded, layout, num_blocks=4, block_size=8, max_positions=8, num_threads=1)
+
+
+def test_the_worker_s_threads_are_its_own_matter(runner: ModelRunner) -> None:
+    torch.set_num_threads(2)
+
+    assert runner.forward.num_threads == 1
+    assert torch.get_num_threads() == 2

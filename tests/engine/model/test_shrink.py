@@ -1,0 +1,51 @@
+from typing import Any
+
+from transformers import Gemma3TextConfig, LlamaConfig, Phi3Config, SmolLM3Config
+
+from engine.model.shrink import CONTEXT, TRAINED_CONTEXT, WINDOW, shrink_config
+
+
+def test_two_layers_are_enough_where_all_are_alike() -> None:
+    assert shrink_config(LlamaConfig(num_hidden_layers=32)).num_hidden_layers == 2
+
+
+def test_one_layer_of_each_type_is_kept() -> None:
+    kinds = ["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 6
+    small = shrink_config(Gemma3TextConfig(num_hidden_layers=12, layer_types=kinds))
+
+    assert small.layer_types == ["sliding_attention", "sliding_attention", "full_attention"]
+    assert small.num_hidden_layers == 3
+    assert small.sliding_window == WINDOW
+
+
+def test_lists_with_an_entry_a_layer_are_cut_to_the_layers_kept() -> None:
+    small = shrink_config(SmolLM3Config(num_hidden_layers=8, no_rope_layers=[1, 0, 1, 1, 1, 1, 1, 1]))
+
+    assert small.no_rope_layers == [1, 0]
+
+
+def test_the_kind_of_head_sharing_stays() -> None:
+    def shrunken(num_kv_heads: int) -> tuple[int, int]:
+        small = shrink_config(LlamaConfig(num_attention_heads=32, num_key_value_heads=num_kv_heads))
+        return small.num_attention_heads, small.num_key_value_heads
+
+    assert [shrunken(32), shrunken(8), shrunken(1)] == [(4, 4), (4, 2), (4, 1)]
+
+
+def test_rotary_factors_fit_the_small_heads_and_thresholds_the_small_context() -> None:
+    parameters: dict[str, Any] = {
+        "rope_type": "longrope",
+        "rope_theta": 10_000.0,
+        "short_factor": [1.0] * 48,
+        "long_factor": [2.0] * 48,
+        "original_max_position_embeddings": 4096,
+        "factor": 32.0,
+    }
+    config = Phi3Config(rope_parameters=parameters, max_position_embeddings=131_072)
+    small = shrink_config(config)
+
+    assert small.max_position_embeddings == CONTEXT
+    shrunken: dict[str, Any] = small.rope_parameters
+    assert shrunken["original_max_position_embeddings"] == TRAINED_CONTEXT
+    assert len(shrunken["long_factor"]) == small.hidden_size // small.num_attention_heads // 2
+    assert len(parameters["long_factor"]) == 48
