@@ -1,0 +1,118 @@
+"""Tiny random models of real architectures, and plain `transformers` as what they are compared to."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    Cohere2Config,
+    Gemma2Config,
+    Gemma3TextConfig,
+    GemmaConfig,
+    GPT2Config,
+    GPTNeoXConfig,
+    GraniteConfig,
+    LlamaConfig,
+    MistralConfig,
+    Olmo2Config,
+    Phi3Config,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen3Config,
+    SmolLM3Config,
+    StableLmConfig,
+)
+
+VOCABULARY_SIZE = 96
+MAX_CONTEXT = 512
+_COMMON: dict[str, Any] = {
+    "vocab_size": VOCABULARY_SIZE,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": MAX_CONTEXT,
+    "initializer_range": 0.2,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+_HEAD: dict[str, Any] = {"head_dim": 32}
+_WINDOW = 24
+_LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10_000.0,
+    "short_factor": [1.0] * 8,
+    "long_factor": [4.0] * 8,
+    "original_max_position_embeddings": 64,
+}
+
+
+def _without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in _COMMON.items() if name != field}
+
+
+ARCHITECTURES: dict[str, Callable[[], PreTrainedConfig]] = {
+    "llama": lambda: LlamaConfig(**_COMMON),
+    "llama-mha": lambda: LlamaConfig(**(_COMMON | {"num_key_value_heads": 4})),
+    "llama-mqa": lambda: LlamaConfig(**(_COMMON | {"num_key_value_heads": 1})),
+    "qwen2": lambda: Qwen2Config(**_COMMON),
+    "qwen2-window": lambda: Qwen2Config(
+        **_COMMON, use_sliding_window=True, sliding_window=_WINDOW, max_window_layers=1
+    ),
+    "qwen3": lambda: Qwen3Config(**_COMMON, **_HEAD),
+    "mistral": lambda: MistralConfig(**_COMMON, sliding_window=None),
+    "mistral-window": lambda: MistralConfig(**_COMMON, sliding_window=_WINDOW),
+    "phi3": lambda: Phi3Config(**_COMMON),
+    "phi3-longrope": lambda: Phi3Config(**_COMMON, rope_parameters=_LONGROPE),
+    "olmo2": lambda: Olmo2Config(**_COMMON),
+    "granite": lambda: GraniteConfig(
+        **_COMMON, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.3, logits_scaling=2.0
+    ),
+    "gpt-neox": lambda: GPTNeoXConfig(
+        **_without("num_key_value_heads"),
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
+    ),
+    "gpt2": lambda: GPT2Config(
+        vocab_size=VOCABULARY_SIZE,
+        n_embd=64,
+        n_layer=2,
+        n_head=4,
+        n_positions=MAX_CONTEXT,
+        initializer_range=0.2,
+        bos_token_id=1,
+        eos_token_id=2,
+    ),
+    "stablelm": lambda: StableLmConfig(**_COMMON),
+    "smollm3": lambda: SmolLM3Config(**_COMMON, no_rope_layers=[1, 0]),
+    "gemma": lambda: GemmaConfig(**_COMMON, **_HEAD),
+    "gemma2": lambda: Gemma2Config(**_COMMON, **_HEAD, sliding_window=_WINDOW, attn_logit_softcapping=5.0),
+    "gemma3": lambda: Gemma3TextConfig(
+        **_COMMON, **_HEAD, sliding_window=_WINDOW, layer_types=["sliding_attention", "full_attention"]
+    ),
+    "cohere2": lambda: Cohere2Config(
+        **_COMMON, sliding_window=_WINDOW, layer_types=["sliding_attention", "full_attention"]
+    ),
+}
+
+
+def make_model(config: PreTrainedConfig, *, seed: int = 0) -> PreTrainedModel:
+    """A random float32 model of the config's class."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(config)
+    assert isinstance(model, PreTrainedModel)
+    model.eval()
+    return model
+
+
+def plain_logits(model: PreTrainedModel, tokens: Sequence[int]) -> Tensor:
+    """All logits [tokens, vocabulary] of one sequence, through plain eager attention."""
+    model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        logits: Tensor = model(input_ids=torch.tensor([list(tokens)]), use_cache=False).logits[0]
+    return logits
