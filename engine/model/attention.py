@@ -22,6 +22,7 @@ NAME = "tidemark"  # in transformers' registry of attention functions, and our a
 SPLIT = 128  # positions; smaller ones cost calls, larger ones waste half a split for each sequence
 LOWEST = -1e30  # below every score, and finite: a query that sees nothing of a split gets weight 0, not NaN
 QUERY_LOADS = (*[1] * 16, 256)  # queries of a chunk to expect: mostly decoding, at times a part of a prompt
+PAIRS_BYTES = 12 << 20  # of K and V read at once; of 1 to 50 MB the fastest at the default model's shapes
 MAX_TILE_ROWS = 192  # query rows of a tile, all heads of a group; more make the scores leave the CPU's cache
 
 
@@ -171,7 +172,9 @@ def settle_geometry(storage: KVStorage, num_heads: int) -> Geometry:
     found = agreeing_counts([Trials(trial)], [1], loads=QUERY_LOADS, max_rows=max(1, MAX_TILE_ROWS // group))
     if not found:
         raise ModelUnsupported("no shape of an attention tile gives a query the same bits at each place")
-    return Geometry(block_size, num_kv_heads, split, found[0].counts[0], found[0].counts[-1])
+    pair_bytes = num_kv_heads * split * sum(dims) * 4  # in float32
+    max_pairs = max(1, PAIRS_BYTES // pair_bytes)
+    return Geometry(block_size, num_kv_heads, split, found[0].counts[0], found[0].counts[-1], max_pairs)
 
 
 def _try_tile(num_rows: int, num_kv_heads: int, split: int, dims: tuple[int, int]) -> Tensor | None:
@@ -181,7 +184,7 @@ def _try_tile(num_rows: int, num_kv_heads: int, split: int, dims: tuple[int, int
     weights = torch.rand(PATTERNS, split, generator=generator)
     keys, values = (torch.randn(split, dim, generator=generator) for dim in dims)
     expected: Tensor | None = None
-    for num_pairs in (PATTERNS * num_kv_heads, *(num_kv_heads * n for n in (1, 2, 3, 5, 16, 48))):
+    for num_pairs in (PATTERNS * num_kv_heads, *(num_kv_heads * n for n in (1, 2, 3, 5, 16, 64))):
         which = (torch.arange(num_pairs)[:, None] + torch.arange(num_rows)) % PATTERNS
         scores = torch.bmm(queries[which], keys.expand(num_pairs, -1, -1).contiguous().transpose(1, 2))
         mixed = torch.bmm(weights[which], values.expand(num_pairs, -1, -1).contiguous())

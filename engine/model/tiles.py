@@ -19,8 +19,6 @@ from engine.model.batch import Span
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-MAX_PAIRS = 256  # computed at once; bounds the memory that a step with long contexts needs
-
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
@@ -31,6 +29,7 @@ class Geometry:
     split: int  # positions; a multiple of the block size
     narrow: int  # queries of a tile, for a chunk of few
     wide: int  # queries of a tile, for a chunk of many
+    max_pairs: int  # computed at once; bounds the memory that a step with long contexts needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +115,8 @@ def _pairs(
     hidden = _hidden(positions[tile[num_full:]][:, :, None], keys, window)
     unwritten = keys[:, 0, :] >= stops[:, None]
     return tuple(
-        _slice_pairs(slice(start, start + MAX_PAIRS), tile, blocks, hidden, unwritten)
-        for start in range(0, len(tile), MAX_PAIRS)
+        _slice_pairs(slice(start, start + geometry.max_pairs), tile, blocks, hidden, unwritten)
+        for start in range(0, len(tile), geometry.max_pairs)
     )
 
 

@@ -39,10 +39,10 @@ class Sequence:
     blocks: tuple[int, ...]
 
 
-def make_paged(dtype: str = "float32") -> PagedAttention:
+def make_paged(dtype: str = "float32", *, num_blocks: int = NUM_BLOCKS) -> PagedAttention:
     group = CacheGroup(1, NUM_KV_HEADS, KEY_DIM, VALUE_DIM, dtype)
-    storage = KVStorage(group, num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE, device=torch.device("cpu"))
-    storage.poison(range(NUM_BLOCKS))
+    storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
+    storage.poison(range(num_blocks))
     return PagedAttention(storage, settle_geometry(storage, NUM_HEADS))
 
 
@@ -131,6 +131,24 @@ def test_the_bits_do_not_depend_on_the_chunks(options: Options, dtype: str) -> N
 
     assert start == LENGTHS[0]
     assert torch.equal(torch.cat(pieces), whole)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_many_splits_are_joined_in_their_order_whatever_else_is_computed(num_threads: int) -> None:
+    torch.set_num_threads(num_threads)
+    length, generator = 1000, torch.Generator().manual_seed(3)
+    shapes = ((NUM_HEADS, KEY_DIM), (NUM_KV_HEADS, KEY_DIM), (NUM_KV_HEADS, VALUE_DIM))
+    query, key, value = (torch.randn(heads, length, dim, generator=generator) * 3 for heads, dim in shapes)
+    longest = Sequence(query, key, value, tuple(range(125)))
+    whole = run(make_paged(num_blocks=130), [(longest, 0, length)], Options())[0]
+    paged = make_paged(num_blocks=130)
+    run(paged, [(longest, 0, 990)], Options())
+
+    for position in range(990, length):
+        others = [(longest, at, at + 1) for at in (130, 900, 5, 400)]
+        ours = run(paged, [*others[:2], (longest, position, position + 1), *others[2:]], Options())[2]
+
+        assert torch.equal(ours[0], whole[position])
 
 
 def test_what_lies_behind_a_sequence_is_never_used() -> None:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, strategies as st
 
 from engine.model.batch import Span
-from engine.model.tiles import MAX_PAIRS, Geometry, Tiles, make_tiles
+from engine.model.tiles import Geometry, Tiles, make_tiles
 
 NUM_KV_HEADS = 2
 
@@ -13,7 +13,9 @@ NUM_KV_HEADS = 2
 def geometries(draw: st.DrawFn) -> Geometry:
     block_size = draw(st.sampled_from([1, 2, 5]))
     narrow, wide = draw(st.sampled_from([(1, 4), (2, 6), (3, 3)]))
-    return Geometry(block_size, NUM_KV_HEADS, block_size * draw(st.integers(1, 4)), narrow, wide)
+    return Geometry(
+        block_size, NUM_KV_HEADS, block_size * draw(st.integers(1, 4)), narrow, wide, draw(st.sampled_from([1, 3, 100]))
+    )
 
 
 @st.composite
@@ -97,7 +99,7 @@ def test_every_row_is_in_one_tile(data: st.DataObject, geometry: Geometry) -> No
 
 
 def test_a_short_chunk_takes_a_narrow_tile_and_a_long_one_wide_tiles() -> None:
-    geometry = Geometry(block_size=2, num_kv_heads=1, split=4, narrow=2, wide=8)
+    geometry = Geometry(block_size=2, num_kv_heads=1, split=4, narrow=2, wide=8, max_pairs=100)
     spans = (Span(0, 0, 1, (0,)), Span(1, 0, 19, tuple(range(1, 11))))
 
     narrow, wide = make_tiles(spans, geometry, None)
@@ -108,10 +110,9 @@ def test_a_short_chunk_takes_a_narrow_tile_and_a_long_one_wide_tiles() -> None:
 
 
 def test_many_pairs_are_computed_in_bounded_slices() -> None:
-    geometry = Geometry(block_size=1, num_kv_heads=1, split=1, narrow=1, wide=1)
-    length = MAX_PAIRS + 10
+    geometry = Geometry(block_size=2, num_kv_heads=1, split=2, narrow=1, wide=1, max_pairs=4)
 
-    (tiles,) = make_tiles((Span(0, length - 1, 1, tuple(range(length))),), geometry, None)
+    (tiles,) = make_tiles((Span(0, 12, 1, tuple(range(7))),), geometry, None)
 
-    assert [len(pairs.tiles) for pairs in tiles.pairs] == [MAX_PAIRS, 10]
-    assert [pairs.num_full for pairs in tiles.pairs] == [MAX_PAIRS, 10]
+    assert [len(pairs.tiles) for pairs in tiles.pairs] == [4, 3]
+    assert [pairs.num_full for pairs in tiles.pairs] == [4, 2]
