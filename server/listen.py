@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from config.settings import ServerSettings
+from server.http_head import BoundedHead
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -38,7 +39,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=BoundedHead,
                 ws="none",
                 lifespan="off",
                 log_config=None,
