@@ -35,13 +35,12 @@ SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
 
 def settle_paddings(widths: Iterable[int], *, quantum: int, max_rows: int, dtype: torch.dtype) -> tuple[int, ...]:
     """Ascending multiples of `quantum` that agree for all widths, the last one at least `max_rows`; else empty."""
-    counts = list(_ladder(quantum, max_rows + max_rows // 4))  # the last ones in case that some do not agree
+    counts = tuple(_ladder(quantum, max_rows + max_rows // 4))  # the last ones in case that some do not agree
     generator = torch.Generator().manual_seed(0)
     for width in sorted(set(widths)):
         patterns = (3 * torch.randn(PATTERNS, width, generator=generator)).to(dtype)
         for function in SENSITIVE:
-            found = Trials(trial_of(function, patterns)).agreeing(counts) if counts else None
-            counts = list(found.counts) if found else []
+            counts = Trials(trial_of(function, patterns)).most_agreeing(counts)
     enough = [count for count in counts if count >= max_rows]
     return tuple(count for count in counts if count <= enough[0]) if enough else ()
 

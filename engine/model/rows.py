@@ -65,6 +65,20 @@ class Trials:
         results = ((count, self._result(count)) for count in counts)
         return RowCounts(tuple(n for n, result in results if result is not None and torch.equal(result, expected)))
 
+    def most_agreeing(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """The largest set among `counts` that agree with each other."""
+        sets: list[tuple[Tensor, list[int]]] = []
+        for count in counts:
+            result = self._result(count)
+            if result is None:
+                continue
+            same = next((members for expected, members in sets if torch.equal(result, expected)), None)
+            if same is None:
+                sets.append((result, [count]))
+            else:
+                same.append(count)
+        return tuple(max((members for _, members in sets), key=len, default=[]))
+
     def _result(self, count: int) -> Tensor | None:
         if count not in self._results:
             self._results[count] = self._trial(count)

@@ -19,7 +19,7 @@ def make_forward(
     model: PreTrainedModel, *, num_blocks: int = 64, block_size: int = 8, max_rows: int = 256, num_threads: int = 1
 ) -> Forward:
     """Put our attention and linears into the model, over a cache that is all NaN."""
-    group = read_layout(model.config, "float32").groups[0]
+    group = read_layout(model.config, str(model.dtype).removeprefix("torch.")).groups[0]
     storage = KVStorage(group, num_blocks=num_blocks, block_size=block_size, device=torch.device("cpu"))
     storage.poison(range(num_blocks))
     with torch.inference_mode():

@@ -106,3 +106,16 @@ def test_every_layer_calls_our_attention_once_a_step(case: Case) -> None:
     run(case.forward, (0, case.sequences[2], case.tables[2]))
 
     assert case.forward.attention.calls == [calls + 1 for calls in before]
+
+
+def test_a_bfloat16_model_has_the_same_bits_alone_batched_and_token_by_token() -> None:
+    forward = make_forward(make_model(ARCHITECTURES["llama"]()).bfloat16(), block_size=BLOCK_SIZE)
+    first, second = [5 + at % 80 for at in range(140)], [7 + at % 50 for at in range(30)]
+    alone = run(forward, (0, first, range(18)))[0]
+
+    batched = run(forward, (0, second, range(20, 24)), (0, first, range(18)))[1]
+    one_by_one = [run(forward, (at, [token], range(30, 48)))[0] for at, token in enumerate(first)]
+
+    assert alone.dtype == torch.float32
+    assert torch.equal(batched, alone)
+    assert torch.equal(torch.cat(one_by_one), alone)

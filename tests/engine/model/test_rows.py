@@ -33,6 +33,13 @@ def test_a_count_whose_rows_depend_on_their_place_agrees_with_nothing() -> None:
     assert trials.agreeing([4, 8, 16]) == RowCounts((4, 8))
 
 
+def test_the_largest_set_that_agrees_is_found_wherever_it_begins() -> None:
+    trials = product_with_classes({1: 0.1, 2: 0.2, 16: 0.3})
+
+    assert trials.most_agreeing([1, 2, 4, 8, 16]) == (2, 4, 8)
+    assert trials.most_agreeing([]) == ()
+
+
 def test_a_split_holds_the_rows_with_the_largest_counts_first() -> None:
     counts = RowCounts((16, 32, 48, 256))
 
