@@ -20,7 +20,8 @@ async def answer_to(begun: bytes, rest: bytes) -> bytes:
         await other.get(f"{url}/health")  # the server has read on, so it has read the beginning
         writer.write(rest)
         try:
-            return await reader.readline()
+            async with asyncio.timeout(30):  # a server without the bound waits for the end
+                return await reader.readline()
         finally:
             writer.close()
 
