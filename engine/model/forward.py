@@ -1,5 +1,7 @@
 """One model's forward pass over packed rows, made independent of the batch."""
 
+import logging
+
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -10,6 +12,8 @@ from engine.model.attention import NAME, PagedAttention, attach, settle_geometry
 from engine.model.batch import Batch
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.padding import settle_paddings
+
+logger = logging.getLogger(__name__)
 
 
 class Forward:
@@ -51,5 +55,14 @@ def _settle(linears: list[RowLinear], *, max_rows: int, num_threads: int) -> tup
         quantum = settle_rows(linears, loads=BATCH_LOADS)
         paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=linears[0].weight.dtype)
         if paddings:
+            _warn(linears, threads, num_threads)
             return threads, paddings
     raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
+
+
+def _warn(linears: list[RowLinear], num_threads: int, asked: int) -> None:
+    """Say what independent rows cost more than they should."""
+    if num_threads < asked:
+        logger.warning("%d of %d threads are used: with more, rows of a batch change each other", num_threads, asked)
+    if any(linear.rows.counts == (1,) for linear in linears):
+        logger.warning("rows are computed one by one, which is slow: together they change each other on this machine")

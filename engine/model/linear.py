@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers.pytorch_utils import Conv1D
 
+from engine.errors import ModelUnsupported
 from engine.model.rows import PATTERNS, RowCounts, Trials, agreeing_counts, trial_of
 
 BATCH_LOADS = (1, 4, 8, 16, 64, 256)  # rows of a step: decoding few or many, a chunk of a prompt
@@ -64,7 +65,10 @@ def replace_linears(model: nn.Module) -> list[RowLinear]:
 
 
 def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:
-    """Measure which row counts agree and set them; returns the quantum that they share."""
+    """Measure which row counts agree and set them; returns the quantum that they share.
+
+    Raises ModelUnsupported where not even one row gives the same bits twice.
+    """
     by_kind: dict[tuple[object, ...], list[RowLinear]] = {}
     for linear in linears:
         weight = linear.weight
@@ -73,6 +77,8 @@ def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:
     kinds = list(by_kind.values())
     weights = [kind[0].weight.numel() * len(kind) for kind in kinds]
     found = agreeing_counts([_trials(kind[0]) for kind in kinds], weights, loads=loads, max_rows=max(32, *loads))
+    if kinds and not found:
+        raise ModelUnsupported("on this machine the model's products give other bits each time")
     for kind, rows in zip(kinds, found, strict=True):
         for linear in kind:
             linear.rows = rows

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 from huggingface_hub.utils import logging as hub_logging
-from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from config.settings import ModelSettings
-from engine.errors import EngineError, ModelError, ModelNotFound
+from engine.errors import EngineError, ModelError, ModelNotFound, ModelUnsupported
 from engine.model.gguf import quick_gguf
 from engine.model.locate import first_line, locate_model
 from engine.model.rotary import freeze_rotary
@@ -45,6 +44,8 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         ModelUnsupported: a structure that this engine does not run, named.
         ModelError: the files are there and can't be read.
     """
+    if settings.device == "cuda":
+        raise ModelUnsupported("model.device is cuda, and this version computes on CPUs alone")
     path = locate_model(settings.path, progress)
     with quiet_libraries(), _failing_as(f"{settings.path} can't be loaded"):
         config = _read_config(path)
@@ -53,7 +54,6 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         dtype = "float32" if settings.dtype == "auto" else settings.dtype
         progress(f"reading {config.model_type} weights from {path.name}")
         model = _read_weights(path, config, DTYPES[dtype])
-        nn.Module.to(model, device=_device(settings))
         freeze_rotary(model, context_length)
     return LoadedModel(
         model,
@@ -100,12 +100,6 @@ def _context_length(config: PreTrainedConfig, max_context: int | None) -> int:
     if not limits:
         raise ModelError("its config does not say how long its context is: set model.max_context")
     return min(limits)
-
-
-def _device(settings: ModelSettings) -> torch.device:
-    if settings.device != "auto":
-        return torch.device(settings.device)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

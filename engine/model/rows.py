@@ -77,7 +77,7 @@ class Trials:
                 sets.append((result, [count]))
             else:
                 same.append(count)
-        return tuple(max((members for _, members in sets), key=len, default=[]))
+        return max((tuple(members) for _, members in sets), key=len, default=())
 
     def _result(self, count: int) -> Tensor | None:
         if count not in self._results:

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from engine.errors import ModelUnsupported
 from engine.model.linear import BATCH_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.rows import RowCounts
 
@@ -78,3 +79,12 @@ def test_rows_that_fill_no_count_are_padded_and_cut() -> None:
     inputs = torch.randn(1, 9, 4)
 
     torch.testing.assert_close(linear(inputs), linear.product(inputs))
+
+
+def test_products_that_are_never_the_same_are_refused() -> None:
+    linear = make_linear(8, 4)
+    with torch.inference_mode():
+        linear.weight.fill_(torch.nan)  # which equals nothing
+
+    with pytest.raises(ModelUnsupported, match="other bits each time"):
+        settle_rows([linear], loads=BATCH_LOADS)

@@ -155,6 +155,11 @@ def test_a_file_that_is_no_gguf_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_a_gpu_is_refused_by_name(folder: Path) -> None:
+    with pytest.raises(ModelUnsupported, match=r"model\.device is cuda"):
+        load(folder, device="cuda")
+
+
 def test_code_that_comes_with_a_model_is_not_run(folder: Path) -> None:
     change_config(folder, model_type="custom", auto_map={"AutoConfig": "custom.Config"})
     (folder / "custom.py").write_text("raise SystemExit('run')")
