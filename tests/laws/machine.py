@@ -115,6 +115,12 @@ class EngineMachine(RuleBasedStateMachine):
         """The step in flight ends with an answer that does not fit."""
         self._world.answer_stale(answer)
 
+    @precondition(lambda self: in_flight(self) and len(self.world.runner.flight.plan.chunks) > 1)
+    @rule()
+    def answer_in_disorder(self) -> None:
+        """The results of the step in flight come in each other's place."""
+        self._world.answer_stale(HeldRunner.answer_in_disorder)
+
     @precondition(has_clients)
     @rule(index=some_client, position=st.integers(0, 12))
     def curse(self, index: int, position: int) -> None:

@@ -18,25 +18,17 @@ from tests.mutants.faults import MUTANTS
 ROOT = Path(__file__).parent.parent.parent
 NUM_COPIES = 2  # as many at once as a small machine has cores
 LIMIT_SECONDS = 180  # a mutant that hangs is found as well
-TESTS = (
-    *("tests/engine/cache/test_blocks.py", "tests/engine/cache/test_prefix.py", "tests/engine/cache/test_tables.py"),
-    *(
-        f"tests/engine/test_{name}.py"
-        for name in (
-            "ledger",
-            "sequence",
-            "roster",
-            "admission",
-            "plan",
-            "commit",
-            "publish",
-            "stream",
-            "view",
-            "engine",
-        )
-    ),
+HOST_FILES = (
+    *("cache/test_blocks", "cache/test_prefix", "cache/test_tables"),
+    *("test_ledger", "test_sequence", "test_roster", "test_admission", "test_plan", "test_commit", "test_publish"),
+    *("test_stream", "test_view", "test_engine"),
+)
+HOST_TESTS = (
+    "--hypothesis-profile=mutant",
+    *(f"tests/engine/{name}.py" for name in HOST_FILES),
     *(f"tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[{part}]" for part in (0, 1)),
 )
+MODEL_TESTS = ("tests/engine/model/test_attention.py",)
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
 
 
@@ -48,9 +40,9 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
-def failed_test(root: Path) -> str | None:
-    """The first test that fails in the tree at `root`, or None if all pass."""
-    command = (*PYTEST, "--hypothesis-profile=mutant", *TESTS)
+def failed_test(root: Path, tests: tuple[str, ...]) -> str | None:
+    """The first of `tests` that fails in the tree at `root`, or None if all pass."""
+    command = (*PYTEST, *tests)
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -67,7 +59,7 @@ def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> tuple[Mutant, str | No
     root, began = copies.get(), time.monotonic()
     before = mutant.apply(root)
     try:
-        return mutant, failed_test(root), time.monotonic() - began
+        return mutant, failed_test(root, MODEL_TESTS if mutant.in_model else HOST_TESTS), time.monotonic() - began
     finally:
         for path, source in before.items():
             path.write_text(source, encoding="utf-8")
@@ -82,10 +74,10 @@ def main(wanted: list[str]) -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(NUM_COPIES):
             copies.put(copy_tree(Path(folder) / str(number)))
-        unharmed = failed_test(Path(folder) / "0")
-        if unharmed is not None:
-            sys.stderr.write(f"{unharmed} fails without a mutant\n")
-            return 2
+        for tests in (HOST_TESTS, MODEL_TESTS):
+            if (unharmed := failed_test(Path(folder) / "0", tests)) is not None:
+                sys.stderr.write(f"{unharmed} fails without a mutant\n")
+                return 2
         for mutant, finder, seconds in pool.map(lambda mutant: judge(mutant, copies), mutants):
             num_survivors += finder is None
             verdict = "SURVIVED" if finder is None else "killed"

@@ -54,6 +54,11 @@ class Mutant:
     what: str
     edits: tuple[Edit, ...]
 
+    @property
+    def in_model(self) -> bool:
+        """Whether it needs torch to be found."""
+        return any(edit.module.startswith("engine/model/") for edit in self.edits)
+
     def apply(self, root: Path) -> dict[Path, str]:
         """Put the fault into the tree at `root`; return what the files held before."""
         before: dict[Path, str] = {}

@@ -86,6 +86,26 @@ MUTANTS = (
         ("engine/cache/blocks.py", "BlockPool._give_back", "if block in self._indexed:", "if False:"),
     ),
     mutant(
+        "E11",
+        "values of places that nobody wrote are multiplied by 0 instead of left out",
+        (
+            "engine/model/attention.py",
+            "PagedAttention._attend_pairs",
+            ".masked_fill_(pairs.unwritten, 0.0)",
+            "",
+        ),
+    ),
+    mutant(
+        "E11",
+        "places that nobody wrote are scored",
+        (
+            "engine/model/attention.py",
+            "PagedAttention._attend_pairs",
+            ".masked_fill_(pairs.hidden, -torch.inf)",
+            "",
+        ),
+    ),
+    mutant(
         "E15",
         "a request that can never fit is taken",
         (
