@@ -16,7 +16,7 @@ from benchmarks.options import caption, parser_of, report, tidemark
 from benchmarks.process import HOST, end_on_sigterm
 from benchmarks.table import comparison, verdict
 
-PRECISION = ("--device", "cpu", "--dtype", "float32")
+PRECISION = ("--dtype", "float32")
 TARGETED = ("W2", "W3", "W4", "W5")  # where Tidemark is to be no slower; in W1 its padded rows may cost it
 
 
@@ -26,7 +26,8 @@ def transformers_serve(folder: Path) -> Contender:
     def command(port: int) -> list[str]:
         program = str(Path(sys.executable).with_name("transformers"))
         where = ("--host", HOST, "--port", str(port))
-        return [program, "serve", str(folder), "--continuous-batching", *PRECISION, *where, "--log-level", "error"]
+        how = ("--continuous-batching", "--device", "cpu", *PRECISION, "--log-level", "error")
+        return [program, "serve", str(folder), *how, *where]
 
     return Contender("transformers serve", command, "/health", {})
 

@@ -11,7 +11,6 @@ SHORT = {
     "model.name": "--served-model-name",
     "model.aliases": "--model-alias",
     "model.dtype": "--dtype",
-    "model.device": "--device",
     "model.num_threads": "--num-threads",
     "model.max_context": "--max-model-len",
     "model.chat_template": "--chat-template",

@@ -54,9 +54,6 @@ class ModelSettings(Section):
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         default="auto", description="the type to compute in; auto: float32 on a CPU"
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="where to compute; auto: a GPU if there is one"
-    )
     num_threads: Auto[Annotated[int, Field(ge=1, le=1024)]] = Field(
         default=None, description="threads of the model step; auto: one a core"
     )

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, PreTraine
 from transformers.utils import logging as transformers_logging
 
 from config.settings import ModelSettings
-from engine.errors import EngineError, ModelError, ModelNotFound, ModelUnsupported
+from engine.errors import EngineError, ModelError, ModelNotFound
 from engine.model.gguf import quick_gguf
 from engine.model.locate import first_line, locate_model
 from engine.model.rotary import freeze_rotary
@@ -44,8 +44,6 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         ModelUnsupported: a structure that this engine does not run, named.
         ModelError: the files are there and can't be read.
     """
-    if settings.device == "cuda":
-        raise ModelUnsupported("model.device is cuda, and this version computes on CPUs alone")
     path = locate_model(settings.path, progress)
     with quiet_libraries(), _failing_as(f"{settings.path} can't be loaded"):
         config = _read_config(path)

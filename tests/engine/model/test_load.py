@@ -35,7 +35,7 @@ def weights_of(folder: Path) -> Path:
 
 
 def test_a_folder_is_loaded_in_float32_on_a_cpu(folder: Path) -> None:
-    loaded = load(folder, device="cpu")
+    loaded = load(folder)
 
     assert loaded.architecture == "LlamaForCausalLM"
     assert loaded.path == folder
@@ -47,7 +47,7 @@ def test_a_folder_is_loaded_in_float32_on_a_cpu(folder: Path) -> None:
 
 
 def test_the_dtype_and_the_name_can_be_set(folder: Path) -> None:
-    loaded = load(folder, dtype="bfloat16", name="mine", device="cpu")
+    loaded = load(folder, dtype="bfloat16", name="mine")
 
     assert loaded.name == "mine"
     assert loaded.dtype == "bfloat16"
@@ -153,11 +153,6 @@ def test_a_file_that_is_no_gguf_is_refused_in_one_line(tmp_path: Path) -> None:
         load(file)
 
     assert "\n" not in str(refused.value)
-
-
-def test_a_gpu_is_refused_by_name(folder: Path) -> None:
-    with pytest.raises(ModelUnsupported, match=r"model\.device is cuda"):
-        load(folder, device="cuda")
 
 
 def test_code_that_comes_with_a_model_is_not_run(folder: Path) -> None:

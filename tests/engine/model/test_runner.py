@@ -24,7 +24,7 @@ PROMPT = tuple(3 + at * 7 % 290 for at in range(50))
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     folder = tmp_path_factory.mktemp("tiny")
     make_tiny_model_folder(folder)
-    return load_model(ModelSettings(path=str(folder), device="cpu"), progress=lambda _: None)
+    return load_model(ModelSettings(path=str(folder)), progress=lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ async def test_a_model_that_gives_no_numbers_names_the_sequence(runner: ModelRun
 @pytest.mark.anyio
 async def test_a_new_life_of_the_worker_answers_as_the_old_one_did(tmp_path: Path) -> None:
     make_tiny_model_folder(tmp_path)
-    loaded = load_model(ModelSettings(path=str(tmp_path), device="cpu"), progress=lambda _: None)
+    loaded = load_model(ModelSettings(path=str(tmp_path)), progress=lambda _: None)
     first = make(loaded)
     before = await generate(first, range(8), SEEDED, sizes=(50,))
     first.close()
@@ -159,7 +159,7 @@ async def test_a_new_life_of_the_worker_answers_as_the_old_one_did(tmp_path: Pat
 
 def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start(tmp_path: Path) -> None:
     make_tiny_model_folder(tmp_path)
-    loaded = load_model(ModelSettings(path=str(tmp_path), device="cpu"), progress=lambda _: None)
+    loaded = load_model(ModelSettings(path=str(tmp_path)), progress=lambda _: None)
     layout = Layout((CacheGroup(num_layers=2, num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32"),))
 
     with pytest.raises(ModelUnsupported, match="the first step failed"):
