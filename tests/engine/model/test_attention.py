@@ -227,3 +227,16 @@ def test_the_scale_is_the_model_s_or_that_of_the_width() -> None:
     assert by_width.shape == (1, 4, NUM_HEADS, VALUE_DIM)
     assert torch.equal(by_width, given)
     assert not torch.equal(by_width, other)
+
+
+def test_a_machine_on_which_no_tile_agrees_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = torch.bmm
+    calls = iter(range(1_000_000))
+
+    def never_the_same(left: Tensor, right: Tensor) -> Tensor:
+        return plain(left, right) + next(calls)
+
+    monkeypatch.setattr(torch, "bmm", never_the_same)
+
+    with pytest.raises(ModelUnsupported, match="no shape of an attention tile"):
+        make_paged()

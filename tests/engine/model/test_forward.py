@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from engine.errors import ModelUnsupported
 from engine.model.batch import make_batch
 from engine.model.forward import Forward
 from engine.model.linear import RowLinear
@@ -69,3 +70,14 @@ def test_rows_that_can_only_be_computed_one_by_one_are_told(
 
     assert "one by one" in caplog.text
     assert run(forward, (0, TOKENS, range(3)))[0].isfinite().all()
+
+
+def test_a_machine_on_which_no_padding_agrees_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_agrees(_: set[int], **options: object) -> tuple[int, ...]:
+        assert options["max_rows"] == 256
+        return ()
+
+    monkeypatch.setattr("engine.model.forward.settle_paddings", nothing_agrees)
+
+    with pytest.raises(ModelUnsupported, match="no number of rows up to 256"):
+        make_forward(make_model(ARCHITECTURES["llama"]()))

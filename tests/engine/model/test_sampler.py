@@ -161,6 +161,13 @@ def test_a_wide_nucleus_is_found_beyond_the_values_looked_at_first() -> None:
     assert len(set(drawn)) > NUCLEUS / 2
 
 
+def test_a_share_just_below_one_keeps_everything_that_rounding_leaves() -> None:
+    logits = random_rows(1, 3 * NUCLEUS)[0]
+    everything = draw_many(logits, 50, Sampling(seed=4))
+
+    assert draw_many(logits, 50, Sampling(seed=4, top_p=math.nextafter(1.0, 0.0))) == everything
+
+
 def test_a_ban_on_all_but_one_leaves_that_one() -> None:
     banned = tuple(token for token in range(VOCABULARY_SIZE) if token != 4)
 

@@ -1,6 +1,7 @@
 import pytest
 from transformers import (
     BloomConfig,
+    CLIPTextConfig,
     DeepseekV3Config,
     FalconConfig,
     FalconH1Config,
@@ -26,6 +27,7 @@ from tests.models.architectures import ARCHITECTURES
 REFUSED = [
     (T5Config(), "t5 can't be served: it is an encoder-decoder"),
     (Gemma3Config(), "gemma3 .*text_config"),
+    (CLIPTextConfig(), "no causal language model"),
     (BloomConfig(), "bloom .*ALiBi"),
     (MptConfig(), "mpt .*ALiBi"),
     (FalconConfig(alibi=True), "falcon .*ALiBi"),
