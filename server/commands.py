@@ -1,8 +1,12 @@
 """Commands: tidemark serve, trace and version, each from parsed arguments to an exit code."""
 
 import argparse
+import contextlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from config.errors import ConfigError
 from config.flags import add_flags, add_model
@@ -12,7 +16,7 @@ from engine.build import Built, build
 from engine.errors import EngineError
 from server.console import Console
 from server.logs import open_log
-from server.serve import load_failure, serve
+from server.serve import leave_at_once, load_failure, serve
 from server.trace import MAX_PROMPTS, TraceOptions, trace
 from server.version import VERSION
 
@@ -99,6 +103,7 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
         prompts, arguments.max_tokens, repeat=arguments.repeat, raw=arguments.raw, as_json=arguments.json
     )
     open_log(level=loaded.settings.server.log_level, stream=console)
+    _end_at_once_on_interrupt()
     try:
         built = build(loaded.settings, progress=lambda text: console.progress(f"tidemark: {text}"))
     except Exception as error:  # noqa: BLE001  # whatever a model's files provoke, it can't be served
@@ -106,6 +111,17 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
         return 1
     console.clear()
     return _show(built, options, console)
+
+
+def _end_at_once_on_interrupt() -> None:
+    """A KeyboardInterrupt may be lost where an import ignores exceptions; the exit of a handler is not."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the interrupt came within a write to the same stream
+            leave_at_once(128 + number)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGINT, end)
 
 
 def _show(built: Built, options: TraceOptions, console: Console) -> int:
