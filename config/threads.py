@@ -3,11 +3,17 @@
 import os
 from collections.abc import MutableMapping
 
+# GNU OpenMP's turns of its waiting loop, about a quarter of a millisecond, before a thread sleeps. On two quiet
+# cores a step of 16 sequences takes 200 ms at 0 turns and 141 at 8,000; beside one busy process 232 and 390.
+SPIN_COUNT = 5_000
+
 
 def let_threads_sleep(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Have OpenMP's threads sleep where they would spin, unless the user says otherwise.
+    """Have OpenMP's threads sleep after a short spin, unless the user says otherwise.
 
-    A step shares its cores with the event loop. A thread that spins at a barrier takes the core from
+    A step shares its cores with the event loop. A thread that spins long at a barrier takes the core from
     the very thread that it waits for. To have an effect, call this before torch is imported.
     """
-    environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "OMP_WAIT_POLICY" not in environ:
+        environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))

@@ -1,19 +1,30 @@
 """What OpenMP is told before it is loaded."""
 
-from config.threads import let_threads_sleep
+import pytest
+
+from config.threads import SPIN_COUNT, let_threads_sleep
 
 
-def test_threads_sleep_by_default() -> None:
+def test_threads_sleep_after_a_short_spin() -> None:
     environ: dict[str, str] = {}
 
     let_threads_sleep(environ)
 
-    assert environ == {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert environ == {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": str(SPIN_COUNT)}
 
 
-def test_the_users_own_policy_stands() -> None:
-    environ = {"OMP_WAIT_POLICY": "ACTIVE"}
+@pytest.mark.parametrize("policy", ["ACTIVE", "PASSIVE"])
+def test_the_users_own_policy_stands(policy: str) -> None:
+    environ = {"OMP_WAIT_POLICY": policy}
 
     let_threads_sleep(environ)
 
-    assert environ == {"OMP_WAIT_POLICY": "ACTIVE"}
+    assert environ == {"OMP_WAIT_POLICY": policy}
+
+
+def test_the_users_own_spin_stands() -> None:
+    environ = {"GOMP_SPINCOUNT": "7"}
+
+    let_threads_sleep(environ)
+
+    assert environ["GOMP_SPINCOUNT"] == "7"
