@@ -15,7 +15,8 @@ from tests.laws.requests import refused, requests, shapes
 from tests.laws.shape import Shape
 from tests.laws.world import World
 
-MIN_STEPS = 40  # of the engine, in a life that has requests
+MIN_STEPS = 50  # of the engine, in a life that has requests
+LONG = 30  # steps
 STALE_ANSWERS = (HeldRunner.answer_after_rebirth, HeldRunner.answer_other_epoch, HeldRunner.answer_other_base)
 
 some_client = st.integers(0, 9)
@@ -35,6 +36,7 @@ class EngineMachine(RuleBasedStateMachine):
     """One engine's life, ended by a drain or a stop, and compared with pure functions."""
 
     num_lives = 0
+    num_long_lives = 0
     num_rules = 0
     num_steps = 0
 
@@ -162,6 +164,7 @@ class EngineMachine(RuleBasedStateMachine):
         finally:
             self.world.close()
             type(self).num_lives += 1
+            type(self).num_long_lives += self.world.num_steps >= LONG
             type(self).num_steps += self.world.num_steps
 
     def _end(self, world: World) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.laws.machine import EngineMachine
+from tests.laws.machine import LONG, EngineMachine
 
-NUM_PARTS = 24  # of 100 lives each in CI, so that several processes share them
+NUM_PARTS = 26  # of 100 lives or more in CI: over 2,000 long ones, shared by several processes
 NUM_RULES = 70  # in one life, at most
 
 
@@ -22,9 +22,8 @@ def test_any_life_of_an_engine_keeps_the_laws(part: int, capfd: pytest.CaptureFi
 
     run_state_machine_as_test(Machine, settings=settings(stateful_step_count=NUM_RULES))
 
-    mean_rules, mean_steps = Machine.num_rules / Machine.num_lives, Machine.num_steps / Machine.num_lives
+    num_lives, num_long = Machine.num_lives, Machine.num_long_lives
+    means = f"{Machine.num_rules / num_lives:.1f} rules and {Machine.num_steps / num_lives:.1f} steps on average"
     with capfd.disabled():
-        sys.stderr.write(
-            f"\nlaws, part {part}: {Machine.num_lives} lives of {mean_rules:.1f} rules, {mean_steps:.1f} steps\n"
-        )
-    assert min(mean_rules, mean_steps) >= 30, "nothing passes by doing nothing"
+        sys.stderr.write(f"\nlaws, part {part}: {num_lives} lives, {num_long} of {LONG} or more steps; {means}\n")
+    assert num_long >= num_lives / 2, "nothing passes by doing nothing"
