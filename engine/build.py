@@ -47,7 +47,7 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     num_blocks = plan_blocks(
         layout,
         settings.cache,
-        free_bytes=free_bytes(loaded.model.device),
+        free_bytes=free_bytes(),
         max_sequences=settings.engine.max_sequences,
         context_length=loaded.context_length,
     )

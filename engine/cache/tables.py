@@ -84,7 +84,8 @@ class BlockTables:
     def leads(self, leader: Sequence, follower: Sequence, match: Match) -> bool:
         """Whether `leader` is about to compute the block that `follower`, after `match`, needs next."""
         index = len(match.blocks)
-        if index >= sequence_limit(follower, self.block_size) or index >= len(leader.keys):
+        most = min(follower.max_hit // self.block_size, len(follower.keys))  # leading blocks that a hit could give
+        if index >= most or index >= len(leader.keys):
             return False
         return leader.keys[index] == follower.keys[index] and leader.ledger.computed < (index + 1) * self.block_size
 
@@ -110,8 +111,3 @@ class BlockTables:
         """Only full, computed blocks have other owners: what is still to be written belongs to one."""
         for block in sequence.blocks[sequence.ledger.computed // self.block_size :]:
             assert self.pool.owners(block) == 1, f"{sequence.id} would write shared block {block}"
-
-
-def sequence_limit(sequence: Sequence, block_size: int) -> int:
-    """Leading blocks that a prefix hit could give the sequence."""
-    return min(sequence.max_hit // block_size, len(sequence.keys))

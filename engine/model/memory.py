@@ -3,16 +3,12 @@
 import re
 from pathlib import Path
 
-import torch
-
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
 
-def free_bytes(device: torch.device, *, meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
-    """Bytes that could be allocated on `device` now; on a CPU within the container's limit, if it has one."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+def free_bytes(*, meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
+    """Bytes that could be allocated now, within the container's limit if it has one."""
     available = _available(meminfo)
     limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
     return available if limit is None else max(0, min(available, limit - (used or 0)))

@@ -3,11 +3,8 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from engine.model.memory import free_bytes
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -24,26 +21,26 @@ def container(tmp_path: Path, *, limit: str, used: int) -> Path:
 
 
 def test_without_a_container_the_systems_available_memory_is_free(meminfo: Path, tmp_path: Path) -> None:
-    assert free_bytes(CPU, meminfo=meminfo, cgroup=tmp_path / "none") == 4000 * 1024
+    assert free_bytes(meminfo=meminfo, cgroup=tmp_path / "none") == 4000 * 1024
 
 
 def test_a_containers_limit_counts_less_what_it_uses(meminfo: Path, tmp_path: Path) -> None:
     cgroup = container(tmp_path, limit="3000000", used=1000000)
 
-    assert free_bytes(CPU, meminfo=meminfo, cgroup=cgroup) == 2000000
+    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 2000000
 
 
 def test_a_container_without_a_limit_has_the_systems_memory(meminfo: Path, tmp_path: Path) -> None:
     cgroup = container(tmp_path, limit="max", used=1000000)
 
-    assert free_bytes(CPU, meminfo=meminfo, cgroup=cgroup) == 4000 * 1024
+    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 4000 * 1024
 
 
 def test_a_container_over_its_limit_has_nothing_free(meminfo: Path, tmp_path: Path) -> None:
     cgroup = container(tmp_path, limit="1000", used=1000000)
 
-    assert free_bytes(CPU, meminfo=meminfo, cgroup=cgroup) == 0
+    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 0
 
 
 def test_this_machine_has_free_memory() -> None:
-    assert free_bytes(CPU) > 0
+    assert free_bytes() > 0
