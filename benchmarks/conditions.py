@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.cores import QUIET_SHARE, wait_for_quiet
+
 ROOT = Path(__file__).parents[1]
 TOLD_FLAGS = (
     "avx2",
@@ -24,7 +26,6 @@ TOLD_FLAGS = (
     "asimd",
     "sve",
 )
-QUIET_LOAD = 0.5  # processes that wanted to run during the minute before, at most
 PACKAGES = ("torch", "transformers")
 UNKNOWN = "unknown"
 
@@ -37,48 +38,55 @@ class Conditions:
     isa: tuple[str, ...]
     num_cores: int
     memory_bytes: int
-    load_before: float
+    others_before: float | None
     commit: str
     versions: dict[str, str]
     date: str
 
-    @property
-    def quiet(self) -> bool:
-        """Whether the machine had nothing else to do."""
-        return self.load_before <= QUIET_LOAD
-
     def values(self) -> dict[str, object]:
         """Everything, for JSON."""
-        return {**asdict(self), "quiet": self.quiet}
+        return asdict(self)
 
     def sentence(self) -> str:
         """Everything, for people."""
         gib = round(self.memory_bytes / 2**30)
-        quiet = "quiet" if self.quiet else "not quiet"
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return (
             f"{self.date}, commit {self.commit}; {self.cpu} ({' '.join(self.isa) or 'flags unknown'}), "
-            f"{self.num_cores} cores, {gib} GiB; {versions}; "
-            f"the machine was {quiet} before (load {self.load_before:.2f})."
+            f"{self.num_cores} cores, {gib} GiB; {versions}; {quiet(self.others_before, 'before')}."
         )
 
 
-def current() -> Conditions:
-    """The conditions now, before anything is measured."""
-    cpuinfo = _read("/proc/cpuinfo")
+def quiet(others: float | None, when: str) -> str:
+    """Whether the machine had nothing else to do."""
+    if others is None:
+        return f"whether the machine was quiet {when} is unknown"
+    word = "quiet" if others <= QUIET_SHARE else "not quiet"
+    return f"the machine was {word} {when} (others took {others:.0%} of the cores)"
+
+
+def num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def current(max_wait_seconds: float) -> Conditions:
+    """The conditions before anything is measured: as soon as the machine is quiet, or after so long."""
+    cpuinfo = read("/proc/cpuinfo")
     return Conditions(
         cpu=cpu_of(cpuinfo),
         isa=isa_of(cpuinfo),
-        num_cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_bytes=memory_of(_read("/proc/meminfo")),
-        load_before=os.getloadavg()[0],
+        num_cores=num_cores(),
+        memory_bytes=memory_of(read("/proc/meminfo")),
+        others_before=wait_for_quiet(max_wait_seconds),
         commit=commit_of(ROOT),
         versions={"Python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         date=datetime.now(UTC).date().isoformat(),
     )
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """A file's text; none where there is no such file."""
     with contextlib.suppress(OSError):
         return Path(path).read_text()
     return ""
@@ -90,10 +98,15 @@ def cpu_of(cpuinfo: str) -> str:
     return found[1].strip() if found else platform.machine() or UNKNOWN
 
 
+def flags_of(cpuinfo: str) -> set[str]:
+    """All that the processor says it can do."""
+    found = re.search(r"^(?:flags|Features)\s*: (.+)$", cpuinfo, re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
 def isa_of(cpuinfo: str) -> tuple[str, ...]:
     """Those of the instruction sets that matter here which the processor has."""
-    found = re.search(r"^(?:flags|Features)\s*: (.+)$", cpuinfo, re.MULTILINE)
-    flags = set(found[1].split()) if found else set()
+    flags = flags_of(cpuinfo)
     return tuple(flag for flag in TOLD_FLAGS if flag in flags)
 
 

@@ -1,6 +1,6 @@
 """Load a server of the OpenAI kind with fixed workloads and print one JSON line for each.
 
-    load.py W1 W2 --port 8000 --model M [--extra '{"ignore_eos": true}'] [--scale 0.5]
+    load.py W1 W2 --port 8000 --model M [--extra '{"ignore_eos": true}'] [--scale 0.5] [--shrink 0.1]
 
 Prompts are random English words, one token each in the default model's vocabulary
 (words.json), different in every request unless the workload shares a prefix. Greedy,
@@ -23,12 +23,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict
 
 WORDS: list[str] = json.loads((Path(__file__).parent / "words.json").read_text())
 MAX_LINE_BYTES = 1 << 22  # a server may send much at once
 MAX_ERROR_CHARACTERS = 200
 LATE_SECONDS = 2  # when W5's long prompt arrives
+MIN_TOKENS = 2  # with fewer there is no gap to measure
 
 Job = tuple[str, int]  # a prompt, and how many tokens to write
 
@@ -97,6 +98,33 @@ class Stream:
     def decode_rate(self) -> float:
         """Tokens a second once the first is there."""
         return (self.output_tokens - 1) / max(self.arrivals[-1] - self.arrivals[0], 1e-9)
+
+
+class Completer(Protocol):
+    """What the workloads are run on: a server behind HTTP, or a program that has none."""
+
+    async def complete(self, prompt: str, max_tokens: int) -> Stream:
+        """Run one request to its end, whatever that is."""
+        ...
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of each workload is run: a share of the requests in W2 to W4, and of all tokens.
+
+    Rates can be compared where `tokens` is 1, and only there.
+    """
+
+    requests: float = 1.0
+    tokens: float = 1.0
+
+    def numbers(self, num_requests: int) -> range:
+        """The numbers of a workload's requests; at least one."""
+        return range(max(1, round(num_requests * self.requests)))
+
+    def count(self, num_tokens: int) -> int:
+        """How many tokens stand for so many."""
+        return max(MIN_TOKENS, round(num_tokens * self.tokens))
 
 
 @dataclass(frozen=True)
@@ -180,7 +208,7 @@ def prompt_of(num_tokens: int, seed: str) -> str:
     return "".join(" " + chosen.choice(WORDS) for _ in range(num_tokens))
 
 
-async def at_most(concurrency: int, client: Client, jobs: Sequence[Job]) -> tuple[list[Stream], float]:
+async def at_most(concurrency: int, client: Completer, jobs: Sequence[Job]) -> tuple[list[Stream], float]:
     """Run the jobs, so many at once, and tell how long all of them took."""
     gate = asyncio.Semaphore(concurrency)
 
@@ -230,47 +258,44 @@ def summary(streams: Sequence[Stream], wall: float) -> Summary:
     }
 
 
-def share_of(num_requests: int, scale: float) -> range:
-    """The numbers of a workload's requests at a scale; at least one."""
-    return range(max(1, round(num_requests * scale)))
-
-
-async def w1(client: Client, seed: str, _scale: float) -> Summary:
+async def w1(client: Completer, seed: str, size: Size) -> Summary:
     """One stream alone; the median of three runs."""
-    runs = [summary(*await at_most(1, client, [(prompt_of(128, f"{seed}w1{i}"), 128)])) for i in range(3)]
+    long = size.count(128)
+    runs = [summary(*await at_most(1, client, [(prompt_of(long, f"{seed}w1{i}"), long)])) for i in range(3)]
     return sorted(runs, key=lambda run: run["output_per_s"])[1]
 
 
-async def w2(client: Client, seed: str, scale: float) -> Summary:
+async def w2(client: Completer, seed: str, size: Size) -> Summary:
     """Sixteen at once."""
-    jobs = [(prompt_of(256, f"{seed}w2{i}"), 128) for i in share_of(32, scale)]
+    jobs = [(prompt_of(size.count(256), f"{seed}w2{i}"), size.count(128)) for i in size.numbers(32)]
     return summary(*await at_most(16, client, jobs))
 
 
-async def w3(client: Client, seed: str, scale: float) -> Summary:
+async def w3(client: Completer, seed: str, size: Size) -> Summary:
     """Long prompts, short answers."""
-    jobs = [(prompt_of(1024, f"{seed}w3{i}"), 16) for i in share_of(12, scale)]
+    jobs = [(prompt_of(size.count(1024), f"{seed}w3{i}"), size.count(16)) for i in size.numbers(12)]
     return summary(*await at_most(4, client, jobs))
 
 
-async def w4(client: Client, seed: str, scale: float) -> Summary:
+async def w4(client: Completer, seed: str, size: Size) -> Summary:
     """A long prefix that all share."""
-    shared = prompt_of(1024, f"{seed}w4")
-    await at_most(1, client, [(shared + prompt_of(64, f"{seed}w4warm"), 8)])
-    jobs = [(shared + prompt_of(64, f"{seed}w4{i}"), 64) for i in share_of(24, scale)]
+    shared, own = prompt_of(size.count(1024), f"{seed}w4"), size.count(64)
+    await at_most(1, client, [(shared + prompt_of(own, f"{seed}w4warm"), size.count(8))])
+    jobs = [(shared + prompt_of(own, f"{seed}w4{i}"), own) for i in size.numbers(24)]
     return summary(*await at_most(8, client, jobs))
 
 
-async def w5(client: Client, seed: str, _scale: float) -> Summary:
+async def w5(client: Completer, seed: str, size: Size) -> Summary:
     """Eight streams, and a long prompt that arrives among them."""
 
     async def late() -> Stream:
-        await asyncio.sleep(LATE_SECONDS)
-        return await client.complete(prompt_of(2048, f"{seed}w5long"), 8)
+        await asyncio.sleep(LATE_SECONDS * size.tokens)
+        return await client.complete(prompt_of(size.count(2048), f"{seed}w5long"), size.count(8))
 
+    jobs = [(prompt_of(size.count(64), f"{seed}w5{i}"), size.count(200)) for i in range(8)]
     async with asyncio.TaskGroup() as group:
         arriving = group.create_task(late())
-        streams, wall = await at_most(8, client, [(prompt_of(64, f"{seed}w5{i}"), 200) for i in range(8)])
+        streams, wall = await at_most(8, client, jobs)
     return disturbed(summary(streams, wall), streams, arriving.result())
 
 
@@ -294,11 +319,11 @@ def gaps_of(pairs: Iterable[tuple[float, float]]) -> Gaps:
     }
 
 
-Workload = Callable[[Client, str, float], Awaitable[Summary]]
+Workload = Callable[[Completer, str, Size], Awaitable[Summary]]
 WORKLOADS: Mapping[str, Workload] = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5}
 
 
-async def warm_up(client: Client, seed: str) -> list[Stream]:
+async def warm_up(client: Completer, seed: str) -> list[Stream]:
     """Two short requests, so that no workload pays for what a server does only once."""
     streams, _ = await at_most(2, client, [(prompt_of(32, f"{seed}warm{i}"), 8) for i in range(2)])
     return streams
@@ -309,7 +334,7 @@ async def run(args: argparse.Namespace) -> None:
     client = Client(args.host, args.port, args.model, args.extra, usage=not args.no_usage)
     await warm_up(client, args.seed)
     for name in args.workloads:
-        result = await WORKLOADS[name](client, args.seed, args.scale)
+        result = await WORKLOADS[name](client, args.seed, Size(args.scale, args.shrink))
         print(json.dumps({"workload": name, **result}), flush=True)
 
 
@@ -324,6 +349,7 @@ def main() -> None:
     parser.add_argument("--no-usage", action="store_true", help="for servers without stream_options")
     parser.add_argument("--seed", default="7")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the requests in W2, W3, W4")
+    parser.add_argument("--shrink", type=float, default=1.0, help="share of the tokens, to see that it works")
     asyncio.run(run(parser.parse_args()))
 
 

@@ -1,4 +1,4 @@
-"""A server in a process group of its own: started, awaited and always ended; its output goes to a log."""
+"""A process in a group of its own, a server or not: started, awaited and always ended; what it writes is logged."""
 
 import contextlib
 import http.client
@@ -81,14 +81,25 @@ def _resident_bytes(folder: Path) -> int:
 def serving(name: str, command: Callable[[int], Sequence[str]]) -> Iterator[Server]:
     """Run `command(port)` as long as the context lasts. Whatever raises in it, the log's end is shown."""
     port = _free_port()
+    with running(name, command(port)) as (process, started):
+        yield Server(name, port, process, started)
+
+
+@contextlib.contextmanager
+def running(
+    name: str, command: Sequence[str], *, piped: bool = False
+) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
+    """Run `command` as long as the context lasts: the process, and when it was started.
+
+    `piped`: what it writes to its standard output comes through a pipe, and only errors go to the log.
+    """
     with tempfile.NamedTemporaryFile(prefix=f"{name.replace(' ', '-')}-", suffix=".log", delete=False) as log:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            command(port), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        output = subprocess.PIPE if piped else log
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=log, start_new_session=True)
     path = Path(log.name)
     try:
-        yield Server(name, port, process, started)
+        yield process, started
     except BaseException:
         _show_end(name, path)
         raise

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.load import BadAnswer, Stream, disturbed, percentile, prompt_of, share_of, summary, take
+from benchmarks.load import BadAnswer, Size, Stream, disturbed, percentile, prompt_of, summary, take
 
 
 def a_stream(*arrivals: float, started: float = 0.0, error: str | None = None) -> Stream:
@@ -12,9 +12,14 @@ def test_a_prompt_is_the_same_for_the_same_seed_and_another_for_another() -> Non
     assert prompt_of(4, "7w10") != prompt_of(4, "7w11")
 
 
-def test_a_scale_leaves_each_workload_at_least_one_request() -> None:
-    assert list(share_of(32, 0.125)) == [0, 1, 2, 3]
-    assert list(share_of(12, 0.001)) == [0]
+def test_a_share_leaves_each_workload_at_least_one_request() -> None:
+    assert list(Size(requests=0.125).numbers(32)) == [0, 1, 2, 3]
+    assert list(Size(requests=0.0).numbers(12)) == [0]
+
+
+def test_a_share_leaves_each_request_a_gap_to_measure() -> None:
+    assert Size(tokens=0.5).count(128) == 64
+    assert Size(tokens=0.01).count(16) == 2
 
 
 def test_a_chunk_with_text_or_without_a_reason_is_an_arrival() -> None:

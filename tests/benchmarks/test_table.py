@@ -1,54 +1,53 @@
 import pytest
 
-from benchmarks.table import comparison, put_between, table, verdict
-from tests.benchmarks.runs import a_run, a_summary
+from benchmarks.table import CROWD, Column, put_between, table
+from tests.benchmarks.runs import a_column, a_run, a_summary
 
 
 def test_a_table_has_a_row_for_each_measure_that_was_taken() -> None:
-    text = table(a_run("Tidemark", W2=a_summary(output_per_s=1234.5)))
+    text = table([a_column("Tidemark", {"W2": a_summary(output_per_s=1234.5)})])
 
     assert text.startswith("|  | Tidemark |\n| --- | ---: |\n")
     assert "| W2 16 at once: output tokens/s | 1,234 |" in text
     assert "| W2 gap between tokens, longest, s | 1.23 |" in text
     assert "W3" not in text
     assert "| resident memory after W2, GiB | 1 |" in text
+    assert "| cores that others took meanwhile, % | 2 |" in text
 
 
 def test_a_workload_with_errors_has_no_figures() -> None:
-    text = table(a_run("Tidemark", W2=a_summary(errors=("no tokens",))))
+    column = a_column("Tidemark", {"W2": a_summary()}, {"W2": a_summary(errors=("no tokens",))})
 
-    assert "| W2 16 at once: output tokens/s | failed |" in text
-
-
-def test_a_comparison_says_how_many_times_better_ours_is() -> None:
-    ours = a_run("Tidemark", W3=a_summary(prompt_per_s=300.0), W5=a_summary(longest_gap_during_ms=1000.0))
-    theirs = a_run("peer", W3=a_summary(prompt_per_s=150.0), W5=a_summary(longest_gap_during_ms=9000.0))
-
-    text = comparison(ours, theirs)
-
-    assert "| W3 prompts of 1,024, 4 at once: prompt tokens/s | 300 | 150 | 2 |" in text
-    assert "| W5 a prompt of 2,048 meets 8 streams: their longest gap, s | 1 | 9 | 9 |" in text
+    assert "| W2 16 at once: output tokens/s | failed |" in table([column])
+    assert CROWD.median(column) is None
 
 
-def test_nothing_is_compared_with_a_failure() -> None:
-    ours, theirs = a_run("Tidemark", W3=a_summary()), a_run("peer", W3=a_summary(errors=("no tokens",)))
+def test_several_runs_give_the_median_the_least_and_the_most() -> None:
+    rates = (50.0, 40.0, 90.0)
 
-    assert "prompt tokens/s | 300 | failed | - |" in comparison(ours, theirs)
-    assert verdict(ours, theirs, ["W3"]) == "nothing can be said of W3"
+    column = a_column("Tidemark", *({"W2": a_summary(output_per_s=rate)} for rate in rates))
 
-
-def test_what_only_one_of_two_has_is_shown_without_a_ratio() -> None:
-    ours, theirs = a_run("Tidemark", W3=a_summary(prompt_per_s=300.0)), a_run("peer")
-
-    assert "| W3 prompts of 1,024, 4 at once: prompt tokens/s | 300 | - | - |" in comparison(ours, theirs)
+    assert "| W2 16 at once: output tokens/s | 50 (40 to 90) |" in table([column])
+    assert CROWD.median(column) == 50
 
 
-def test_the_verdict_names_where_ours_is_slower() -> None:
-    ours = a_run("Tidemark", W2=a_summary(output_per_s=30.0), W4=a_summary(output_per_s=30.0))
-    theirs = a_run("peer", W2=a_summary(output_per_s=20.0), W4=a_summary(output_per_s=40.0))
+def test_what_only_one_of_two_has_is_shown_without_the_other() -> None:
+    ours, theirs = a_column("Tidemark", {"W3": a_summary(prompt_per_s=300.0)}), a_column("peer", {})
 
-    assert verdict(ours, theirs, ["W2", "W4"]) == "Tidemark is slower than peer in W4 (0.75)"
-    assert verdict(ours, theirs, ["W2"]) == "Tidemark is no slower than peer in W2"
+    assert "| W3 prompts of 1,024, 4 at once: prompt tokens/s | 300 | - |" in table([ours, theirs])
+
+
+def test_the_longest_gap_is_told_in_median_gaps_too() -> None:
+    column = a_column("Tidemark", {"W5": a_summary(longest_gap_during_ms=150.0)})
+
+    assert "| W5 that gap, in median gaps of the 8 streams | 3 |" in table([column])
+
+
+def test_what_the_system_does_not_tell_is_no_row() -> None:
+    run = a_run("Tidemark")
+    run.others_share = None
+
+    assert "others" not in table([Column("Tidemark", [run])])
 
 
 def test_a_text_is_put_between_its_marks_and_nowhere_else() -> None:
