@@ -1,0 +1,29 @@
+// The kernels compiled for AVX-512 with AMX tiles. The pragma comes after the includes: what they define must run on
+// every CPU.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels.h"
+#include "pack.h"
+
+#pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+#define TIDEMARK_AMX 1
+
+namespace tidemark {
+namespace {
+
+#include "vec.inc"
+#include "rows.inc"
+#include "linear.inc"
+#include "amx_linear.inc"
+#include "heads.inc"
+#include "amx_attention.inc"
+#include "experts.inc"
+#include "table.inc"
+
+}  // namespace
+
+const Kernel* amx_kernels() { return kTable; }
+
+}  // namespace tidemark

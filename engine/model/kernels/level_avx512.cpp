@@ -1,0 +1,26 @@
+// The kernels compiled for avx512. The pragma comes after the includes: what they define must run on every CPU.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels.h"
+#include "pack.h"
+
+#pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+
+namespace tidemark {
+namespace {
+
+#include "vec.inc"
+#include "rows.inc"
+#include "linear.inc"
+#include "heads.inc"
+#include "attention.inc"
+#include "experts.inc"
+#include "table.inc"
+
+}  // namespace
+
+const Kernel* avx512_kernels() { return kTable; }
+
+}  // namespace tidemark
