@@ -14,6 +14,7 @@ namespace tidemark {
 namespace {
 
 #include "vec.inc"
+#include "store.inc"
 #include "rows.inc"
 #include "linear.inc"
 #include "amx_linear.inc"

@@ -12,6 +12,7 @@ namespace tidemark {
 namespace {
 
 #include "vec.inc"
+#include "store.inc"
 #include "rows.inc"
 #include "linear.inc"
 #include "heads.inc"
