@@ -20,6 +20,7 @@ VENV := .venv
 VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())' 2>/dev/null)
 INSTALLED := $(VENV)/.tidemark-$(VERSION)
 INSTALLED_DEV := $(INSTALLED)-dev
+KERNELS := setup.py $(wildcard engine/model/kernels/*.cpp engine/model/kernels/*.h engine/model/kernels/*.inc)
 FETCHED := $(if $(filter $(DEFAULT_MODEL),$(MODEL)),$(DEFAULT_MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
@@ -81,10 +82,10 @@ define install
 	@touch $(INSTALLED)
 endef
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt $(KERNELS)
 	$(call install,.)
 
-$(INSTALLED_DEV): pyproject.toml constraints.txt
+$(INSTALLED_DEV): pyproject.toml constraints.txt $(KERNELS)
 	$(call install,.[dev])
 	@touch $@
 
