@@ -19,6 +19,7 @@ SHORT = {
     "cache.memory_bytes": "--cache-memory",
     "engine.max_sequences": "--max-sequences",
     "engine.max_step_positions": "--max-step-positions",
+    "engine.max_step_seconds": "--max-step-seconds",
     "engine.max_waiting": "--max-waiting",
     "engine.check_laws": "--check-laws",
     "server.host": "--host",

@@ -98,6 +98,9 @@ class EngineSettings(Section):
     max_sequences: int = Field(default=16, ge=1, le=4096, description="most sequences that run at once")
     max_step_positions: int = Field(default=256, ge=1, le=65536, description="most positions that a step computes")
     max_logit_rows: int = Field(default=256, ge=1, le=65536, description="most rows of logits that a step holds")
+    max_step_seconds: Auto[Annotated[float, Field(gt=0)]] = Field(
+        default=None, description="how long prompts may make a step; auto: as long as running streams hardly feel"
+    )
     max_waiting: int = Field(default=64, ge=1, le=65536, description="most requests that wait; more are refused (429)")
     max_buffered_deltas: int = Field(
         default=256, ge=1, le=65536, description="unread deltas of a stream before its sequence pauses"

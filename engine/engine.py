@@ -10,6 +10,7 @@ from engine.admission import Admission
 from engine.cache.tables import BlockTables
 from engine.commit import Commit
 from engine.errors import Draining, EngineStopped, StepFailed
+from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
 from engine.publish import Publisher
 from engine.request import FinishReason, Request
@@ -57,6 +58,7 @@ class Engine:
             max_waiting=settings.max_waiting,
         )
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
+        self._pace = Pace(settings.max_step_seconds)
         self._commit = Commit(tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary)
         self._publisher = Publisher()
         self._unpublished: list[Advance] = []
@@ -103,7 +105,7 @@ class Engine:
 
     def snapshot(self) -> Snapshot:
         """Everything that can be seen, now; waits for nothing."""
-        return snapshot_of(self._roster, self._tables, self._stats, now=self._clock())
+        return snapshot_of(self._roster, self._tables, self._stats, self._pace, now=self._clock())
 
     def observe(self, callback: Callable[[StepRecord], None]) -> None:
         """Call `callback` with a record of every step once it is published."""
@@ -135,9 +137,10 @@ class Engine:
                     self._publish()
                     await self._wake.wait()
                     continue
+                began = self._clock()
                 execution = self._runner.execute(plan)
                 self._publish()  # the previous step's outcome, while this one is computed
-                await self._finish(plan, execution)
+                await self._finish(plan, execution, began)
                 if self._settings.check_laws:
                     self.check()
         finally:
@@ -152,7 +155,7 @@ class Engine:
 
     def _plan(self) -> Plan | None:
         began = self._clock()
-        decision = plan_step(self._roster, self._tables, self._limits)
+        decision = plan_step(self._roster, self._tables, self._limits, self._pace)
         if not decision.grants:
             assert not self._roster.running, "a running sequence always gets positions"
             return None
@@ -169,10 +172,10 @@ class Engine:
         self._stats.observe_stage("plan", self._clock() - began)
         return plan
 
-    async def _finish(self, plan: Plan, execution: Awaitable[StepResult]) -> None:
+    async def _finish(self, plan: Plan, execution: Awaitable[StepResult], began: float) -> None:
         """Await the step and commit it; a step that raises is taken back."""
         blocks = issued_blocks(plan, self._tables) if self._observers else {}
-        self._step_started_at = began = self._clock()
+        self._step_started_at = began
         try:
             result = await execution
         except Exception as error:
@@ -183,6 +186,7 @@ class Engine:
             self._step_started_at = None
         ended = self._clock()
         outcome = self._commit.commit(plan, result, incarnation=self._runner.incarnation, now=ended)
+        self._pace.observe(load_of(plan.chunks), ended - began)
         self._num_failed_steps = 0
         self._unpublished.extend(outcome.advances)
         self._issued = (plan, blocks)

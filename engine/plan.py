@@ -1,14 +1,18 @@
 """Plan: which positions the next step computes, decided without side effects, then reserved whole."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
 from engine.ledger import Planned
+from engine.pace import Pace, Prices, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence, State
 from engine.stats import Stats
 from engine.step import Choose, Chunk, Plan, Score, Ticket
+
+OLDEST_PART = 4  # the prompt that came first has one part of so many of what prompts get, whoever overtakes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +44,85 @@ class Decision:
     victims: tuple[Sequence, ...] = ()
 
 
-def plan_step(roster: Roster, tables: BlockTables, limits: Limits) -> Decision:
+def plan_step(roster: Roster, tables: BlockTables, limits: Limits, pace: Pace) -> Decision:
     """Decide a step; changes nothing.
 
     A sequence whose last step failed runs alone, so that it can't take others with it.
     """
     suspects = [sequence for sequence in roster.running if sequence.failures]
-    if suspects and (decision := _decide(suspects[:1], roster, tables, limits)).grants:
+    if suspects and (decision := _fit(_share_step(suspects[:1], limits, pace), roster, tables)).grants:
         return decision
-    return _decide([sequence for sequence in roster.running if not sequence.failures], roster, tables, limits)
+    sound = [sequence for sequence in roster.running if not sequence.failures]
+    return _fit(_share_step(sound, limits, pace), roster, tables)
 
 
-def _decide(candidates: list[Sequence], roster: Roster, tables: BlockTables, limits: Limits) -> Decision:
-    wanted = _share_budget(candidates, limits)
-    return _fit(wanted, roster, tables)
+def _share_step(candidates: list[Sequence], limits: Limits, pace: Pace) -> list[Grant]:
+    """Each candidate's positions: those that owe one get it, the others share what is left of the step's limits."""
+    streaming = [sequence for sequence in candidates if sequence.num_owed == 1]
+    grants = [Grant(sequence, 1) for sequence in streaming]
+    prompts = [sequence for sequence in candidates if sequence.num_owed > 1]
+    if prompts:
+        streams = as_streams(streaming)
+        num_rows = sum(_num_rows(sequence, 1) for sequence in streaming)
+        seconds = pace.seconds_for_prompts(streams, everyone=as_streams(candidates))
+        room = _Room(limits.max_positions - len(streaming), limits.max_logit_rows - num_rows, seconds)
+        grants += _share_room(prompts, room, pace.prices(streams))
+        grants.sort(key=lambda grant: grant.sequence.order)
+    return grants
 
 
-def _share_budget(candidates: list[Sequence], limits: Limits) -> list[Grant]:
-    """Each candidate's positions under the budget: those that owe one token first, then the rest in order."""
-    positions, rows = limits.max_positions, limits.max_logit_rows
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What of a step is left for prompts, or taken by one."""
+
+    positions: int
+    rows: int
+    seconds: float
+
+    def __add__(self, other: "_Room") -> "_Room":
+        return _Room(self.positions + other.positions, self.rows + other.rows, self.seconds + other.seconds)
+
+    def __sub__(self, other: "_Room") -> "_Room":
+        return _Room(self.positions - other.positions, self.rows - other.rows, self.seconds - other.seconds)
+
+    @property
+    def part(self) -> "_Room":
+        """What is kept for the oldest: at least one position, with its row."""
+        positions, rows = max(1, self.positions // OLDEST_PART), max(1, self.rows // OLDEST_PART)
+        return _Room(positions, rows, self.seconds / OLDEST_PART)
+
+
+def _share_room(prompts: list[Sequence], room: _Room, prices: Prices) -> list[Grant]:
+    """The shortest first, so that they overtake; but a part of every step is kept for the oldest, the first of them."""
+    oldest = prompts[0]
+    kept = _taken(oldest, max(1, _most_within(oldest, room.part, prices)), prices)
+    room -= kept
     grants = []
-    for sequence in sorted(candidates, key=lambda sequence: (sequence.num_owed > 1, sequence.order)):
-        count = _most_under(sequence, positions, rows)
+    for sequence in sorted(prompts, key=lambda prompt: (prompt.request.priority, prompt.num_owed, prompt.number)):
+        if sequence is oldest:
+            room += kept
+        least = 1 if sequence is oldest else 0
+        count = max(least, _most_within(sequence, room, prices))
         if count > 0:
             grants.append(Grant(sequence, count))
-            positions -= count
-            rows -= _num_rows(sequence, count)
-    return sorted(grants, key=lambda grant: grant.sequence.order)
+            room -= _taken(sequence, count, prices)
+    return grants
 
 
-def _most_under(sequence: Sequence, positions: int, rows: int) -> int:
-    """The most positions that fit into what is left of a step's budget."""
-    if rows == 0:
+def _taken(sequence: Sequence, count: int, prices: Prices) -> _Room:
+    num_rows = _num_rows(sequence, count)
+    return _Room(count, num_rows, prices.of(sequence.ledger.computed, count, num_rows))
+
+
+def _most_within(sequence: Sequence, room: _Room, prices: Prices) -> int:
+    """The most of the sequence's next positions that fit."""
+    if room.rows <= 0:
         return 0
-    count = min(sequence.num_owed, positions)
-    if _num_rows(sequence, count) > rows:  # score what the rows hold, and choose in a later step
+    count = min(sequence.num_owed, room.positions)
+    if _num_rows(sequence, count) > room.rows:  # score what the rows hold, and choose in a later step
         first, _ = _score_range(sequence, count)
-        count = first + rows - sequence.ledger.computed
-    return count
+        count = first + room.rows - sequence.ledger.computed
+    return bisect_right(range(1, count + 1), room.seconds, key=lambda num: _taken(sequence, num, prices).seconds)
 
 
 def _score_range(sequence: Sequence, count: int) -> tuple[int, int]:

@@ -104,6 +104,18 @@ class BlockCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class PaceView:
+    """How long the next step may take, and what the parts of a step cost, as learned so far; seconds."""
+
+    goal: float = 0.0  # what the planner aims for while there are prompts
+    step: float = 0.0  # what any step takes
+    stream: float = 0.0
+    position_alone: float = 0.0  # of a prompt, in a step without streams
+    position_beside: float = 0.0  # in one with streams
+    score: float = 0.0  # a row of logits beyond the streams' own
+
+
+@dataclass(frozen=True, slots=True)
 class SequenceView:
     """One sequence at one moment. `blocks` are (block id, number of owners), in order."""
 
@@ -169,4 +181,5 @@ class Snapshot:
     queue: HistogramView
     step_positions: HistogramView
     step_seconds: dict[str, HistogramView]
+    pace: PaceView
     sequences: tuple[SequenceView, ...]

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 from engine.cache.tables import BlockTables
+from engine.pace import Pace, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence
-from engine.stats import SequenceView, Snapshot, Stats, StepRecord, StepRow
+from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow
 from engine.step import Advance, Plan
 
 OwnedBlocks = tuple[tuple[int, int], ...]  # (block id, number of owners), in the table's order
 
 
-def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, *, now: float) -> Snapshot:
+def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *, now: float) -> Snapshot:
     """Everything that can be seen, at one moment."""
     return Snapshot(
         blocks=tables.pool.counts(),
@@ -32,8 +33,14 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, *, now: float
         queue=stats.queue.view(),
         step_positions=stats.step_positions.view(),
         step_seconds={stage: histogram.view() for stage, histogram in stats.step_seconds.items()},
+        pace=_pace_view(pace, roster.running),
         sequences=tuple(_sequence_view(sequence, tables, now) for sequence in roster),
     )
+
+
+def _pace_view(pace: Pace, running: list[Sequence]) -> PaceView:
+    streams = [sequence for sequence in running if sequence.num_owed == 1]
+    return pace.view(as_streams(streams), everyone=as_streams(running))
 
 
 def _tail(sequence: Sequence, block_size: int) -> int:

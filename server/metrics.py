@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as CONT
 from prometheus_client.registry import Collector
 
 from engine.errors import RequestRefused
-from engine.stats import SECONDS, BlockCounts, CacheInfo, Histogram, Snapshot, Stats
+from engine.stats import SECONDS, BlockCounts, CacheInfo, Histogram, PaceView, Snapshot, Stats
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
 from server.vllm_metrics import vllm_families
@@ -63,6 +63,7 @@ class _Collector(Collector):
         yield from _prefix_and_drafts(families, snapshot)
         yield from _requests(families, snapshot, reading.requests)
         yield from _timings(families, snapshot)
+        yield from _pace(families, snapshot.pace)
         yield from _sizes(families, snapshot, reading.requests)
         if self._vllm_names:
             yield from vllm_families(reading.model, reading.cache, snapshot, reading.requests)
@@ -134,6 +135,18 @@ def _timings(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.histograms("step_seconds", "Time of a step, by stage.", "stage", stages)
 
 
+def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:
+    yield families.gauge("step_goal_seconds", "How long the next step may take for its prompts.", pace.goal)
+    costs = {
+        "step": pace.step,
+        "stream": pace.stream,
+        "position_alone": pace.position_alone,
+        "position_beside": pace.position_beside,
+        "score": pace.score,
+    }
+    yield families.gauges("step_cost_seconds", "What the parts of a step cost, as learned.", "part", costs)
+
+
 def _sizes(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     yield families.histogram("step_positions", "Positions that a step computes.", snapshot.step_positions)
     yield families.histogram("request_duration_seconds", "From arrival to the answer's end.", requests.duration)
@@ -163,6 +176,7 @@ def empty_snapshot() -> Snapshot:
         queue=stats.queue.view(),
         step_positions=stats.step_positions.view(),
         step_seconds={},
+        pace=PaceView(),
         sequences=(),
     )
 

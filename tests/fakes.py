@@ -8,7 +8,7 @@ from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
 from engine.request import Delta, End, FinishReason, OutputToken, Request, TokenLogprob, Usage
-from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, SequenceView, Snapshot
+from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot
 from engine.text import TextStream, Vocabulary
 from server.service import Service
 
@@ -245,6 +245,7 @@ class FakeEngine:
             queue=empty,
             step_positions=empty,
             step_seconds={},
+            pace=PaceView(),
             sequences=views,
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence as Run
 
 from engine.admission import Admission
 from engine.commit import Commit
+from engine.pace import Pace
 from engine.plan import Decision, Limits, plan_step, reserve
 from engine.request import Request, Sampling, Stopping
 from engine.roster import Roster
@@ -51,6 +52,7 @@ class Parts:
         self.tables = shape.tables()
         self.roster = Roster()
         self.stats = Stats()
+        self.pace = Pace(shape.max_step_seconds)
         self.limits = Limits(shape.max_step_positions, shape.max_logit_rows)
         self.runner = DigestRunner(num_blocks=shape.num_blocks, block_size=shape.block_size)
         self.admission = Admission(
@@ -81,7 +83,7 @@ class Parts:
 
     def decide(self) -> Decision:
         """What the next step would compute."""
-        return plan_step(self.roster, self.tables, self.limits)
+        return plan_step(self.roster, self.tables, self.limits, self.pace)
 
     def issue(self) -> Plan:
         """Reserve the next step."""

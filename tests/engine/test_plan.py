@@ -1,6 +1,7 @@
 import pickle
 
-from engine.plan import Decision, Grant
+from engine.pace import LOOK_EVERY, Load, Pace, Streams
+from engine.plan import OLDEST_PART, Decision, Grant
 from engine.request import Request, Sampling, Stopping
 from engine.sequence import Sequence, State
 from engine.step import Choose, Plan, Score
@@ -23,6 +24,20 @@ def decoding(parts: Parts, prompt: tuple[int, ...], name: str) -> Sequence:
     return sequence
 
 
+def teach(pace: Pace, *, rest: float, position: float, score: float = 0.001) -> None:
+    """Let the pace see what one stream, a prompt's position and a row of logits take, in seconds."""
+    stream = Streams(1, 3)
+    for load, seconds in (
+        (Load(Streams(), work=30.0), 30 * position),
+        (Load(stream), rest),
+        (Load(stream, work=10.0), rest + 10 * position),
+        (Load(stream, work=10.0, num_scores=10), rest + 10 * position + 10 * score),
+    ):
+        for _ in range(60):
+            pace.observe(load, seconds)
+    pace.observe(Load(stream), rest)  # so that the next step is not for looking
+
+
 # -- the budget -------------------------------------------------------------------------------
 
 
@@ -38,13 +53,71 @@ def test_a_prompt_is_computed_in_chunks_under_the_budget() -> None:
     assert [plan.chunks[0].choose is not None for plan in plans] == [False, True]
 
 
-def test_decodes_come_first_and_the_rest_is_for_prompts_in_order() -> None:
+def test_decodes_come_first_and_equal_prompts_go_in_order() -> None:
     parts = Parts(Shape(max_step_positions=4, max_sequences=3, num_blocks=12))
     decoding(parts, (2, 3), "decoding")
     parts.run(a_request((4, 4, 4, 4, 4), id="first"))
-    parts.run(a_request((5, 5, 5), id="second"))
+    parts.run(a_request((5, 5, 5, 5, 5), id="second"))
 
     assert positions(parts.issue()) == {"decoding": 1, "first": 3}
+
+
+def test_a_short_prompt_overtakes_a_long_one_but_for_the_oldest_ones_part() -> None:
+    parts = Parts(Shape(max_step_positions=8, num_blocks=60, max_context=60))
+    parts.run(a_request((2,) * 40, id="long"))
+    parts.run(a_request((3,) * 20, id="longish"))
+    parts.run(a_request((4,) * 4, id="short"))
+
+    assert positions(parts.issue()) == {"long": 8 // OLDEST_PART, "longish": 8 - 8 // OLDEST_PART - 4, "short": 4}
+
+
+def test_a_lower_priority_number_goes_before_a_shorter_prompt() -> None:
+    parts = Parts(Shape(max_step_positions=8, num_blocks=60, max_context=60))
+    parts.run(a_request((2,) * 4, id="short"))
+    parts.run(a_request((3,) * 20, id="urgent", priority=-1))
+
+    assert positions(parts.issue()) == {"urgent": 8}
+
+
+def test_a_long_prompt_is_computed_however_many_short_ones_arrive() -> None:
+    parts = Parts(Shape(max_step_positions=8, num_blocks=200, max_context=60, prefix_caching=False))
+    long = parts.run(a_request((2,) * 40, id="long"))
+
+    for number in range(40 // (8 // OLDEST_PART)):
+        parts.run(a_request((3,) * 6, id=f"short {number}", max_tokens=1))
+        parts.step()
+
+    assert long.num_outputs
+
+
+def test_what_a_prompt_gets_beside_streams_is_what_fits_into_the_time() -> None:
+    parts = Parts(Shape(max_step_positions=60, num_blocks=40, max_context=80, max_step_seconds=0.030))
+    decoding(parts, (2, 3), "decoding")
+    parts.run(a_request((2,) * 60, id="long"))
+    teach(parts.pace, rest=0.010, position=0.001)
+
+    assert 18 <= positions(parts.issue())["long"] <= 20
+
+
+def test_scores_are_counted_by_their_time() -> None:
+    parts = Parts(Shape(max_step_positions=60, max_logit_rows=60, num_blocks=40, max_context=80, max_step_seconds=0.03))
+    decoding(parts, (2, 3), "decoding")
+    parts.run(a_request((2,) * 60, id="scored", prompt_logprobs=0))
+    teach(parts.pace, rest=0.010, position=0.001, score=0.0035)
+
+    assert positions(parts.issue()) == {"decoding": 1, "scored": 4}
+
+
+def test_without_any_time_the_oldest_prompt_still_moves_on() -> None:
+    parts = Parts(Shape(max_step_positions=60, num_blocks=40, max_context=80))
+    decoding(parts, (2, 3), "decoding")
+    parts.run(a_request((2,) * 30, id="long"))
+    parts.run(a_request((3,) * 3, id="short"))
+    teach(parts.pace, rest=0.010, position=0.001)
+    for _ in range(LOOK_EVERY - 1):
+        parts.pace.observe(Load(Streams(1, 3), work=10.0), 0.020)
+
+    assert positions(parts.issue()) == {"decoding": 1, "long": 1}
 
 
 def test_rows_for_logits_are_part_of_the_budget() -> None:
@@ -73,7 +146,7 @@ def test_one_row_for_logits_is_enough_to_score_and_to_choose() -> None:
 def test_without_a_row_for_logits_a_prompt_waits_for_the_next_step() -> None:
     parts = Parts(Shape(max_logit_rows=3, max_sequences=3))
     parts.run(a_request((2, 3, 4, 5, 2), id="scored", prompt_logprobs=0))
-    parts.run(a_request((6, 6), id="behind"))
+    parts.run(a_request((6, 6, 6, 6, 6), id="behind"))
 
     assert positions(parts.issue()) == {"scored": 3}
 

@@ -7,7 +7,7 @@ from tests.parts import Parts, a_request
 
 
 def snapshot(parts: Parts) -> Snapshot:
-    return snapshot_of(parts.roster, parts.tables, parts.stats, now=parts.now)
+    return snapshot_of(parts.roster, parts.tables, parts.stats, parts.pace, now=parts.now)
 
 
 def test_an_engine_without_requests_shows_zeros() -> None:

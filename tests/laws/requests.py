@@ -76,13 +76,16 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    max_sequences, more_positions, more_rows, num_blocks, block_size, max_waiting, max_deltas, prefix_caching = parts
+    max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = parts
+    max_waiting, max_deltas, prefix_caching = more
     return Shape(
         num_blocks=num_blocks,
         block_size=block_size,
         max_sequences=max_sequences,
         max_step_positions=max_sequences + more_positions,
         max_logit_rows=max_sequences + more_rows,
+        max_step_seconds=max_seconds,
+        position_seconds=position_seconds,
         max_waiting=max_waiting,
         max_buffered_deltas=max_deltas,
         prefix_caching=prefix_caching,
@@ -93,6 +96,8 @@ shapes = one_of_each(
     (3, 1, 2, 4),
     (3, 0, 1, 12),
     (8, 0, 2),
+    (None, None, 0.05),
+    (0.01, 0.0, 0.5),
     range(3, 11),
     (2, 3, 4),
     (4, 1, 8),

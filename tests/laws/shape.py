@@ -18,9 +18,11 @@ class Shape:
     max_sequences: int = 3
     max_step_positions: int = 8
     max_logit_rows: int = 8
+    max_step_seconds: float | None = None
     max_waiting: int = 4
     max_buffered_deltas: int = 4
     slow_reader_seconds: float = 10.0
+    position_seconds: float = 0.0  # what a step takes for each of its positions
     prefix_caching: bool = True
 
     @property
@@ -43,6 +45,7 @@ class Shape:
             max_sequences=self.max_sequences,
             max_step_positions=self.max_step_positions,
             max_logit_rows=self.max_logit_rows,
+            max_step_seconds=self.max_step_seconds,
             max_waiting=self.max_waiting,
             max_buffered_deltas=self.max_buffered_deltas,
             slow_reader_seconds=self.slow_reader_seconds,

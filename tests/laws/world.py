@@ -67,6 +67,7 @@ class World:
             self.fail()
             return
         before = self.engine.snapshot().positions.computed
+        self.loop.advance(self.shape.position_seconds * plan.num_positions)
         self.runner.finish()
         self.settle()
         self._raise_failures()

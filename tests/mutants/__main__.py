@@ -20,7 +20,16 @@ NUM_COPIES = 2  # as many at once as a small machine has cores
 LIMIT_SECONDS = 180  # a mutant that hangs is found as well
 HOST_FILES = (
     *("cache/test_blocks", "cache/test_prefix", "cache/test_tables"),
-    *("test_ledger", "test_sequence", "test_roster", "test_admission", "test_plan", "test_commit", "test_publish"),
+    *(
+        "test_ledger",
+        "test_sequence",
+        "test_roster",
+        "test_admission",
+        "test_pace",
+        "test_plan",
+        "test_commit",
+        "test_publish",
+    ),
     *("test_stream", "test_view", "test_engine"),
 )
 HOST_TESTS = (

@@ -310,6 +310,52 @@ MUTANTS = (
     ),
     mutant(
         "law 18",
+        "short prompts starve a long one",
+        ("engine/plan.py", "_share_room", "max(1, _most_within(oldest, room.part, prices))", "1"),
+    ),
+    mutant(
+        "law 18",
+        "short prompts starve the oldest sequence",
+        (
+            "engine/plan.py",
+            "_share_room",
+            "    kept = _taken(oldest, max(1, _most_within(oldest, room.part, prices)), prices)\n",
+            "    kept = _taken(oldest, 0, prices)\n",
+        ),
+        ("engine/plan.py", "_share_room", "least = 1 if sequence is oldest else 0", "least = 0"),
+    ),
+    mutant(
+        "law 18",
+        "a step without time for prompts computes none",
+        ("engine/plan.py", "_share_room", "least = 1 if sequence is oldest else 0", "least = 0"),
+    ),
+    mutant(
+        "pace",
+        "a step's time does not bound its prompts",
+        ("engine/plan.py", "_most_within", "room.seconds, key", "float('inf'), key"),
+    ),
+    mutant(
+        "pace",
+        "what scores cost is taken for the cost of positions",
+        ("engine/pace.py", "Pace.observe", "if scores >= SHOWS * total:", "if False:"),
+    ),
+    mutant(
+        "pace",
+        "what streams alone take is never looked at while prompts wait",
+        (
+            "engine/pace.py",
+            "Pace.seconds_for_prompts",
+            "if streams.count and self._num_mixed",
+            "if False and self._num_mixed",
+        ),
+    ),
+    mutant(
+        "pace",
+        "one outlier counts in full",
+        ("engine/pace.py", "_moved", "min(max(error, -0.5), 1.0)", "error"),
+    ),
+    mutant(
+        "law 18",
         "a sequence that is read again is not resumed",
         ("engine/stream.py", "DeltaStream._resume", "sequence.stalled = False", "sequence.stalled = True"),
     ),

@@ -39,6 +39,8 @@ GAUGES = {
     "requests_running",
     "requests_waiting",
     "requests_paused",
+    "step_goal_seconds",
+    "step_cost_seconds",
 }
 HISTOGRAMS = {
     "time_to_first_token_seconds",

@@ -1,0 +1,182 @@
+"""Pace: what a step costs, learned from the steps that were committed, and how long prompts may make the next one.
+
+A step's time is taken as the sum of three parts: what it takes without any prompt (a fixed part, each
+stream, and what the streams read), the prompts' positions, and the rows of logits beyond the streams' own.
+How each part grows is fixed by the constants below, roughly; what a unit of it costs is learned, each from
+the steps that show it. So no two costs can be mistaken for each other, however alike the steps are.
+"""
+
+from collections.abc import Iterable, Sequence as Run
+from dataclasses import dataclass
+
+from engine.sequence import Sequence
+from engine.stats import PaceView
+from engine.step import Chunk
+
+# In plain positions: what a step costs at all, what a stream adds (its position and its row of logits), and
+# how much context, read by a position, costs as much as the position. Only rough, as the costs are learned.
+FIXED_UNITS = 8.0
+STREAM_UNITS = 1.25
+CONTEXT_PER_UNIT = 2048
+
+STRETCH = 2.0  # how many times longer prompts may make a step that has streams
+CROWD_STRETCH = 1.5  # or so many times what a step will take once all are streams: where many wait for few
+MAX_STRETCH = 3.0  # but never so many times longer
+ALONE_SECONDS = 1.0  # how long a step without streams may take, so that who arrives meanwhile is soon served,
+ALONE_STRETCH = 8.0  # or so many times its fixed part, which large models pay anew for every step
+MIN_POSITIONS = 8  # prompts get at least the time of so many positions
+LOOK_EVERY = 16  # of so many steps in a row with streams and prompts, one shows what the streams alone take
+WEIGHT = 0.25  # of the newest step in what was learned
+SHOWS = 0.25  # the share of a step from which a part's cost can be read
+CAUTION_BESIDE = 2.0  # a position beside streams is in a small batch: dearer than one of a large chunk, until measured
+CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
+
+
+def prompt_work(start: int, count: int) -> float:
+    """`count` positions from `start` on, in plain positions: each reads everything before it."""
+    return count + count * (start + count / 2) / CONTEXT_PER_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Sequences that compute one position and choose the next token, and the positions that they read together."""
+
+    count: int = 0
+    context: int = 0
+
+    @property
+    def units(self) -> float:
+        """What a step with these streams alone costs, in plain positions."""
+        return FIXED_UNITS + self.count * STREAM_UNITS + self.context / CONTEXT_PER_UNIT
+
+
+def as_streams(sequences: Run[Sequence]) -> Streams:
+    """The sequences as the streams that they are or will be."""
+    return Streams(len(sequences), sum(sequence.ledger.accepted for sequence in sequences))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a step computes, in the terms that its time depends on.
+
+    `work` is that of everything but the streams, in plain positions; `num_scores` its rows of logits.
+    """
+
+    streams: Streams
+    work: float = 0.0
+    num_scores: int = 0
+
+
+def load_of(chunks: Iterable[Chunk]) -> Load:
+    """The load of a step's chunks."""
+    count = context = num_scores = 0
+    work = 0.0
+    for chunk in chunks:
+        if len(chunk.tokens) == 1 and chunk.choose is not None and chunk.score is None:
+            count += 1
+            context += chunk.stop
+        else:
+            work += prompt_work(chunk.start, len(chunk.tokens))
+            num_scores += chunk.num_logit_rows
+    return Load(Streams(count, context), work, num_scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What prompts cost in the next step, in seconds."""
+
+    position: float
+    score: float
+
+    def of(self, start: int, count: int, num_scores: int) -> float:
+        """The price of `count` positions from `start` on with so many rows of logits."""
+        return self.position * prompt_work(start, count) + self.score * num_scores
+
+
+class Pace:
+    """Learns from committed steps. Knows no clock: times are handed in, and 0 seconds tell nothing.
+
+    Before the first step everything costs nothing, so everything fits.
+    """
+
+    __slots__ = ("_alone", "_beside", "_max_step_seconds", "_num_mixed", "_rest", "_score")
+
+    def __init__(self, max_step_seconds: float | None = None) -> None:
+        self._max_step_seconds = max_step_seconds  # None: from what the streams alone take
+        self._rest = 0.0  # seconds for one of `Streams.units`
+        self._alone = 0.0  # for a position without streams in the step
+        self._beside = 0.0  # for a position beside streams
+        self._score = 0.0  # for a row of logits
+        self._num_mixed = 0  # steps in a row that had streams and prompts
+
+    # -- what the planner asks ----------------------------------------------------------------
+
+    def seconds_for_prompts(self, streams: Streams, everyone: Streams) -> float:
+        """How long prompts may keep the next step beside these streams, who with the prompts will be `everyone`.
+
+        Now and then nothing: a step in which the prompts only just move on shows what the streams take.
+        """
+        if streams.count and self._num_mixed % LOOK_EVERY == LOOK_EVERY - 1:
+            return 0.0
+        least = self.prices(streams).position * MIN_POSITIONS
+        return max(least, self.goal(streams, everyone) - self._rest * streams.units)
+
+    def prices(self, streams: Streams) -> Prices:
+        """What positions and rows of logits cost beside these streams."""
+        return Prices(self._beside if streams.count else self._alone, self._score)
+
+    def goal(self, streams: Streams, everyone: Streams) -> float:
+        """How long a step with these streams and with prompts may take."""
+        if self._max_step_seconds is not None:
+            return self._max_step_seconds
+        rest = self._rest * streams.units
+        if not streams.count:
+            return max(ALONE_SECONDS, ALONE_STRETCH * rest)
+        crowd = CROWD_STRETCH * self._rest * everyone.units
+        return min(max(STRETCH * rest, crowd), MAX_STRETCH * rest)
+
+    # -- what a step shows --------------------------------------------------------------------
+
+    def observe(self, load: Load, seconds: float) -> None:
+        """Take how long a step took from its issue to its end."""
+        streams = load.streams
+        self._num_mixed = self._num_mixed + 1 if streams.count and load.work else 0
+        if seconds <= 0:
+            return
+        if not self._rest:
+            self._begin(load, seconds)
+        rest = self._rest * streams.units
+        prices = self.prices(streams)
+        work, scores = prices.position * load.work, prices.score * load.num_scores
+        total = rest + work + scores
+        error = seconds - total
+        if scores >= SHOWS * total:
+            self._score = _moved(self._score, error / scores)
+        elif work < SHOWS * total:
+            self._rest = _moved(self._rest, error / rest)
+        elif streams.count:
+            self._beside = _moved(self._beside, error / work)
+        else:
+            self._alone = _moved(self._alone, error / work)
+
+    def _begin(self, load: Load, seconds: float) -> None:
+        unit = seconds / (load.streams.units + load.work + CAUTION_SCORE * load.num_scores)
+        self._rest = self._alone = unit
+        self._beside = CAUTION_BESIDE * unit
+        self._score = CAUTION_SCORE * unit
+
+    def view(self, streams: Streams, everyone: Streams) -> PaceView:
+        """What has been learned, and what follows for a step with these streams."""
+        return PaceView(
+            goal=self.goal(streams, everyone),
+            step=self._rest * FIXED_UNITS,
+            stream=self._rest * STREAM_UNITS,
+            position_alone=self._alone,
+            position_beside=self._beside,
+            score=self._score,
+        )
+
+
+def _moved(cost: float, error: float) -> float:
+    """A cost that was wrong by `error`, relative to itself, in one step; no step counts for more than twice or half."""
+    return cost * (1 + WEIGHT * min(max(error, -0.5), 1.0))

@@ -1,0 +1,271 @@
+import random
+from collections.abc import Callable
+
+import pytest
+
+from engine.pace import (
+    ALONE_SECONDS,
+    LOOK_EVERY,
+    MAX_STRETCH,
+    MIN_POSITIONS,
+    STRETCH,
+    Load,
+    Pace,
+    Prices,
+    Streams,
+    load_of,
+    prompt_work,
+)
+from engine.stats import PaceView
+from engine.step import Choose, Chunk, Score, Ticket
+from tests.parts import GREEDY
+
+EIGHT = Streams(8, 800)
+LONG = 2_048
+Cost = Callable[[Load], float]
+
+
+def machine(*, step: float = 5.0, stream: float = 1.0, position: float = 0.5, score: float = 0.2) -> Cost:
+    """A machine's seconds for a load, from milliseconds."""
+
+    def seconds(load: Load) -> float:
+        return (step + stream * load.streams.count + position * load.work + score * load.num_scores) / 1e3
+
+    return seconds
+
+
+def most(pace: Pace, streams: Streams, start: int, everyone: Streams | None = None, *, scored: bool = False) -> int:
+    """The most positions of one prompt that the next step takes, as the planner does it."""
+    room, prices = pace.seconds_for_prompts(streams, everyone or streams), pace.prices(streams)
+    count = 0
+    while count < LONG and prices.of(start, count + 1, count + 1 if scored else 0) <= room:
+        count += 1
+    return max(count, 1)
+
+
+def stream_alone(pace: Pace, cost: Cost, streams: Streams = EIGHT, steps: int = 30) -> None:
+    for _ in range(steps):
+        pace.observe(Load(streams), cost(Load(streams)))
+
+
+def warmed(cost: Cost, streams: Streams = EIGHT) -> Pace:
+    """A pace that has seen a prompt alone, then streams alone."""
+    pace = Pace()
+    prompt = Load(Streams(), prompt_work(0, 64), 1)
+    pace.observe(prompt, cost(prompt))
+    stream_alone(pace, cost, streams)
+    return pace
+
+
+def compute(
+    pace: Pace, cost: Cost, *, streams: Streams = EIGHT, length: int = LONG, scored: bool = False
+) -> list[float]:
+    """Compute a prompt beside the streams; what the steps took."""
+    start, times = 0, list[float]()
+    while start < length:
+        count = min(most(pace, streams, start, scored=scored), length - start)
+        load = Load(streams, prompt_work(start, count), count if scored else 0)
+        times.append(cost(load))
+        pace.observe(load, times[-1])
+        start += count
+    return times
+
+
+# -- before anything is known -------------------------------------------------------------------
+
+
+def test_before_the_first_step_everything_fits() -> None:
+    pace = Pace()
+
+    assert most(pace, Streams(), 0) == LONG
+    assert most(pace, EIGHT, 0) == LONG
+    assert pace.view(EIGHT, EIGHT) == PaceView()
+
+
+def test_a_clock_that_stands_still_teaches_nothing() -> None:
+    pace = Pace()
+
+    pace.observe(Load(EIGHT), 0.0)
+
+    assert pace.view(EIGHT, EIGHT) == PaceView()
+
+
+# -- beside streams -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 8, 16])
+@pytest.mark.parametrize("position", [0.1, 0.5, 5.0])
+def test_a_step_with_a_prompt_takes_at_most_twice_as_long_as_the_streams_alone(count: int, position: float) -> None:
+    streams, cost = Streams(count, 100 * count), machine(position=position)
+    pace = warmed(cost, streams)
+
+    times = compute(pace, cost, streams=streams)
+
+    alone = cost(Load(streams))
+    least = alone + position * prompt_work(LONG, MIN_POSITIONS) / 1e3
+    assert max(times) < 1.05 * max(STRETCH * alone, least)
+
+
+def test_nor_does_a_step_stay_much_shorter_than_that() -> None:
+    cost = machine()
+    pace = warmed(cost)
+
+    times = compute(pace, cost)
+
+    assert sorted(times)[len(times) // 2] > 0.9 * STRETCH * cost(Load(EIGHT))
+
+
+def test_noise_and_outliers_do_not_upset_it() -> None:
+    quiet, draw = machine(), random.Random(1)
+
+    def noisy(load: Load) -> float:
+        return quiet(load) * draw.gauss(1.0, 0.06) * (5 if draw.random() < 0.01 else 1)
+
+    pace = warmed(noisy)
+
+    times = compute(pace, noisy, length=16_384)
+
+    assert sorted(times)[int(0.98 * len(times))] < 2.6 * quiet(Load(EIGHT))
+
+
+def test_a_machine_that_becomes_busy_is_noticed_within_a_few_steps() -> None:
+    pace = warmed(machine())
+    compute(pace, machine())
+    busy = machine(step=10, stream=2, position=1)
+    compute(pace, busy, length=200)
+
+    times = compute(pace, busy, length=500)
+
+    assert max(times) < 1.1 * STRETCH * busy(Load(EIGHT))
+
+
+def test_many_prompts_beside_few_streams_may_take_more_but_never_more_than_three_times() -> None:
+    one, all_of_them = Streams(1, 100), Streams(16, 1_600)
+    cost = machine()
+    pace = warmed(cost, one)
+
+    goals = [pace.goal(one, everyone) / cost(Load(one)) for everyone in (one, all_of_them)]
+
+    assert goals == [pytest.approx(STRETCH, rel=0.01), pytest.approx(MAX_STRETCH, rel=0.01)]
+
+
+def test_a_prompt_gets_the_time_of_a_few_positions_even_where_there_is_none() -> None:
+    pace = Pace(max_step_seconds=0.001)
+    prompt = Load(Streams(), prompt_work(0, 64))
+    pace.observe(prompt, machine()(prompt))
+    stream_alone(pace, machine())
+
+    assert 1 <= most(pace, EIGHT, 0) <= MIN_POSITIONS
+
+
+def test_a_limit_that_was_set_holds_with_and_without_streams() -> None:
+    cost = machine()
+    pace = Pace(max_step_seconds=0.05)
+    compute(pace, cost, streams=Streams())
+    stream_alone(pace, cost)
+
+    assert max(compute(pace, cost, streams=Streams())) < 0.055
+    assert max(compute(pace, cost)) < 0.055
+
+
+def test_now_and_then_a_step_shows_what_the_streams_alone_take() -> None:
+    cost = machine()
+    pace = warmed(cost)
+    crowd = Streams(16, 3_200)
+
+    rooms = []
+    for _ in range(3 * LOOK_EVERY):
+        count = most(pace, crowd, 0)
+        rooms.append(count)
+        pace.observe(Load(crowd, prompt_work(0, count)), cost(Load(crowd, prompt_work(0, count))))
+
+    assert [count == 1 for count in rooms] == ([False] * (LOOK_EVERY - 1) + [True]) * 3
+    assert pace.goal(crowd, crowd) == pytest.approx(STRETCH * cost(Load(crowd)), rel=0.15)
+
+
+# -- without streams ----------------------------------------------------------------------------
+
+
+def test_prompts_alone_have_about_a_second() -> None:
+    cost = machine(position=2.0)
+    pace = warmed(cost)
+
+    times = compute(pace, cost, streams=Streams(), length=4_000)
+
+    assert max(times) < 1.2 * ALONE_SECONDS
+    assert times[-2] > 0.9 * ALONE_SECONDS
+
+
+def test_a_model_whose_every_step_is_slow_gets_longer_ones() -> None:
+    cost = machine(step=400.0, stream=50.0, position=50.0)
+    pace = Pace()
+    compute(pace, cost, streams=Streams(), length=400)
+    stream_alone(pace, cost)
+
+    times = compute(pace, cost, streams=Streams(), length=400)
+
+    assert times[0] > 2 * ALONE_SECONDS
+
+
+def test_a_prompt_of_a_few_tokens_does_not_tell_what_a_position_costs() -> None:
+    cost = machine()
+    pace = warmed(cost)
+    before = pace.view(Streams(), Streams()).position_alone
+
+    for _ in range(20):
+        pace.observe(Load(Streams(), prompt_work(0, 2)), 0.006)
+
+    assert pace.view(Streams(), Streams()).position_alone == before
+
+
+# -- scores -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", [0.2, 2.0, 10.0])
+def test_rows_of_logits_count_by_what_they_take(score: float) -> None:
+    cost = machine(score=score)
+    pace = warmed(cost)
+    compute(pace, cost, length=600, scored=True)
+
+    times = compute(pace, cost, length=600, scored=True)
+
+    assert max(times) < 1.25 * STRETCH * cost(Load(EIGHT)) + score * 2 / 1e3
+
+
+def test_dear_rows_do_not_make_positions_dear() -> None:
+    cost = machine(score=5.0)
+    pace = warmed(cost)
+    compute(pace, cost)
+    before = pace.prices(EIGHT)
+    compute(pace, cost, length=600, scored=True)
+
+    after = pace.prices(EIGHT)
+
+    assert after.position == pytest.approx(before.position, rel=0.05)
+    assert after.score == pytest.approx(5e-3, rel=0.2)
+
+
+# -- loads --------------------------------------------------------------------------------------
+
+
+def a_chunk(start: int, count: int, *, chooses: bool = False, scores: int = 0) -> Chunk:
+    choose = Choose(GREEDY, choice=0, output_index=0) if chooses else None
+    score = Score(start, (2,) * scores, 0) if scores else None
+    return Chunk(Ticket("sequence", 0, 0, start, ()), (2,) * count, choose, score)
+
+
+def test_a_load_tells_streams_from_prompts() -> None:
+    chunks = [a_chunk(9, 1, chooses=True), a_chunk(99, 1, chooses=True), a_chunk(64, 32, chooses=True)]
+
+    load = load_of([*chunks, a_chunk(0, 16, scores=15), a_chunk(7, 1)])
+
+    assert load == Load(
+        Streams(count=2, context=110), prompt_work(64, 32) + prompt_work(0, 16) + prompt_work(7, 1), num_scores=16
+    )
+
+
+def test_a_price_grows_with_every_position_and_row() -> None:
+    prices = Prices(position=0.5, score=0.25)
+
+    assert prices.of(0, 0, 0) == 0
+    assert prices.of(0, 4, 0) < prices.of(0, 5, 0) < prices.of(1_000, 5, 0) < prices.of(1_000, 5, 1)
