@@ -129,6 +129,7 @@ struct Gate {
   int32_t input, output;
   Activation activation;
   int32_t gated;
+  int32_t per_row;      // rows of the buffers for each row of the step: 1, or the experts that each row chose
   float alpha, limit;   // clamped_swiglu: (up + 1) × gate × sigmoid(alpha × gate), both clamped
 };
 
@@ -145,7 +146,8 @@ struct Softcap {
 
 enum class Scoring : int32_t { softmax, softmax_of_chosen, sigmoid };
 
-// Chooses `chosen` of the router's scores for each row: ids and weights, ties to the lowest id.
+// Chooses `chosen` of the router's scores for each row: ids and weights, best first, ties to the lowest id. A row and
+// one of its choices are a pair; pairs are then put in the order of their experts.
 struct Route {
   int32_t input;        // [rows, experts] plain
   int32_t experts, chosen;
@@ -154,8 +156,8 @@ struct Route {
   float scale;
 };
 
-// One linear layer of all experts, over the rows that chose each: (row, place) pairs ordered by expert.
-// The first (`expand`) reads the row, the later ones the pair; outputs are pairs [rows × chosen, outputs] plain.
+// One linear layer of all experts, each over the pairs that chose it. The first (`expand`) reads a pair's row, the
+// later ones the pair; the output has a row for each pair, in the order of their experts.
 struct Experts {
   int32_t input, output;
   int32_t experts, chosen;
@@ -165,7 +167,7 @@ struct Experts {
   const float* const* biases;  // [experts], or null
 };
 
-// output (+=) sum over the places of a row, in order: weight × pair.
+// output (=, or += where `accumulate`) scale × the sum of a row's pairs × their weights, best expert first.
 struct Combine {
   int32_t input, output;
   int32_t chosen;
@@ -213,8 +215,12 @@ struct Program {
   int32_t num_instructions;
   int32_t num_buffers;
   Buffer* buffers;           // of as many rows as the largest step has (× chosen for pairs)
-  int32_t* route_ids;        // [rows, chosen], and …
-  float* route_weights;      // … what Route found; null without experts
+  // What Route found, null without experts. A pair's number is row × chosen + which of the row's choices it is.
+  int32_t* route_ids;        // [pairs] the expert
+  float* route_weights;      // [pairs]
+  int32_t* route_pairs;      // [pairs] pairs in the order of their experts, and of their numbers
+  int32_t* route_places;     // [pairs] where in that order each pair stands
+  int32_t* route_starts;     // [experts + 1] where in that order each expert's pairs begin
 };
 
 enum class Level : int32_t { avx2, avx512, amx };
