@@ -87,8 +87,13 @@ def report(args: argparse.Namespace, conditions: Conditions, columns: Sequence[C
     errors = [error for run in runs for error in run.errors()]
     print(*errors, sep="\n", end="\n" if errors else "", file=sys.stderr)
     if args.write and not errors:
-        README.write_text(put_between(README.read_text(), mark, text))
+        write(mark, text)
     return 1 if errors else 0
+
+
+def write(mark: str, text: str) -> None:
+    """Put the text between its marks in README.md."""
+    README.write_text(put_between(README.read_text(), mark, text))
 
 
 def caption(

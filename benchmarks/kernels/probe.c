@@ -11,19 +11,26 @@
 #else
 #define WIDTH 32
 #endif
-#define AHEAD 2048 /* bytes, the prefetch distance that was best of 0 to 4096 */
+#define STRIDE (8 * WIDTH)
+#define AHEAD 2048 /* bytes; no distance from 0 to 4096 was faster */
 
 typedef uint64_t words __attribute__((vector_size(WIDTH)));
 typedef float floats __attribute__((vector_size(WIDTH)));
 
-/* Read num_bytes, a multiple of 8 * WIDTH, from aligned memory. The result keeps the compiler from leaving it out. */
-uint64_t read_bytes(const char *memory, size_t num_bytes) {
+/* The bytes that are read in one go: sizes have to be multiples of it, addresses of 64. */
+size_t stride(void) { return STRIDE; }
+
+/* Read the memory so many times. The result keeps the compiler from leaving it out. */
+uint64_t read_bytes(const char *memory, size_t num_bytes, size_t times) {
     words a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0};
-    for (const char *at = memory; at < memory + num_bytes; at += 8 * WIDTH) {
-        const words *line = (const words *)at;
-        for (int i = 0; i < 8 * WIDTH; i += 64) __builtin_prefetch(at + AHEAD + i);
-        a ^= line[0], b ^= line[1], c ^= line[2], d ^= line[3];
-        e ^= line[4], f ^= line[5], g ^= line[6], h ^= line[7];
+    for (size_t turn = 0; turn < times; ++turn) {
+        for (const char *at = memory; at < memory + num_bytes; at += STRIDE) {
+            const words *line = (const words *)at;
+            for (int i = 0; i < STRIDE; i += 64) __builtin_prefetch(at + AHEAD + i);
+            a ^= line[0], b ^= line[1], c ^= line[2], d ^= line[3];
+            e ^= line[4], f ^= line[5], g ^= line[6], h ^= line[7];
+        }
+        a += turn; /* or two turns would cancel out */
     }
     words sum = a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
     return sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
@@ -35,7 +42,10 @@ uint64_t read_bytes(const char *memory, size_t num_bytes) {
 #define ADVANCE(i) chain##i = chain##i * factor + start;
 #define ADD(i) +chain##i
 
-/* Run so many rounds of ten multiply-adds on whole vectors. */
+/* Floating-point operations of one round: each chain goes on by one multiply-add of whole vectors. */
+size_t operations_in_a_round(void) { return 10 * 2 * (WIDTH / sizeof(float)); }
+
+/* Run so many rounds. */
 float multiply_add(size_t num_rounds, float seed) {
     floats start = {0}, factor = {0};
     start += seed, factor += seed;
@@ -46,6 +56,3 @@ float multiply_add(size_t num_rounds, float seed) {
     floats sum = start EACH(ADD);
     return sum[0] + sum[1];
 }
-
-/* Floating-point operations in one round. */
-size_t operations_in_a_round(void) { return 10 * 2 * (WIDTH / sizeof(float)); }
