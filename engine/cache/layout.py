@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from config.settings import CacheSettings
 from engine.errors import CacheTooSmall, ModelUnsupported
 
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
+SCALE_BYTES = 4  # of each head's K and V at each position, where they are int8
+LANES = 16  # positions that the native kernels read side by side
 FREE_SHARE = 0.25  # of the free memory, where no size is set: the rest is the model's and the system's
 MAX_DEFAULT_BYTES = 2 << 30  # where no size is set; more is a choice that the operator makes
 MIN_BLOCKS = 4  # fewer hold no conversation, whatever their size
@@ -30,11 +32,18 @@ class CacheGroup:
     def block_bytes(self, block_size: int) -> int:
         """Bytes of one block in all of the group's layers."""
         row_bytes = (self.key_dim + self.value_dim) * DTYPE_BYTES[self.dtype]
+        if self.dtype == "int8":
+            row_bytes += 2 * SCALE_BYTES
         return self.num_layers * self.num_kv_heads * row_bytes * block_size
 
     def __str__(self) -> str:
         dims = str(self.key_dim) if self.key_dim == self.value_dim else f"{self.key_dim}/{self.value_dim}"
         return f"full attention, {self.num_layers} layers, {self.num_kv_heads} kv heads x {dims}"
+
+
+def padded_dim(dim: int) -> int:
+    """A head's values as the native kernels store them: a multiple of 16."""
+    return -(-dim // LANES) * LANES
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,11 @@ class CacheType(IntEnum):
 
 
 class NormKind(IntEnum):
-    """Root mean square, or layer norm."""
+    """Root mean square, layer norm, or the row as it is."""
 
     RMS = 0
     LAYER = 1
+    NONE = 2
 
 
 class Rotary(IntEnum):
@@ -135,7 +136,13 @@ class Cache(ctypes.Structure):
 class Embed(ctypes.Structure):
     """Rows of a table."""
 
-    _fields_ = [("output", _int32), ("scale", _float), ("table", Weight)]
+    _fields_ = [
+        ("output", _int32),
+        ("scale", _float),
+        ("by_position", _int32),
+        ("reserved", _int32),
+        ("table", Weight),
+    ]
 
 
 class Norm(ctypes.Structure):

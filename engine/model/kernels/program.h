@@ -60,14 +60,16 @@ struct Cache {
   int32_t reserved;
 };
 
-// output = scale × row of the table named by the row's token id.
+// output = scale × row of the table named by the row's token id; or, `by_position`, output += the row of its position.
 struct Embed {
   int32_t output;
   float scale;
+  int32_t by_position;
+  int32_t reserved;
   Weight table;         // [vocabulary, width]
 };
 
-enum class NormKind : int32_t { rms, layer };
+enum class NormKind : int32_t { rms, layer, none };  // none: the row as it is
 
 // output (=, or += where `accumulate`) norm(input) × weight + bias; over whole rows.
 struct Norm {
