@@ -51,8 +51,11 @@ class ModelSettings(Section):
     path: Text = Field(description="a folder of safetensors, a .gguf file or a hub id")
     name: Auto[Text] = Field(default=None, description="the id it is served under; auto: from the path")
     aliases: tuple[Text, ...] = Field(default=(), description="more names that it answers to")
-    dtype: Literal["auto", "float32", "bfloat16"] = Field(
-        default="auto", description="the type to compute in; auto: float32 on a CPU"
+    weights: Literal["auto", "float32", "bfloat16", "int8", "int4"] = Field(
+        default="auto", description="the bits that matrices are kept in; auto: those that the file has"
+    )
+    kernels: Literal["auto", "torch", "avx2", "avx512", "amx"] = Field(
+        default="auto", description="what the model step runs on; auto: the fastest that this CPU has"
     )
     num_threads: Auto[Annotated[int, Field(ge=1, le=1024)]] = Field(
         default=None, description="threads of the model step; auto: one a core"
@@ -82,6 +85,9 @@ class CacheSettings(Section):
     )
     memory_bytes: Auto[CacheBytes] = Field(
         default=None, description="memory of the cache, such as 2GiB; auto: a share of what is free, with a ceiling"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "int8"] = Field(
+        default="auto", description="the type of the cached rows; auto: bfloat16, or float32 with float32 weights"
     )
     prefix_caching: bool = Field(default=True, description="reuse what was computed for an equal beginning")
 

@@ -49,7 +49,7 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         config = _read_config(path)
         check_config(config)
         context_length = _context_length(config, settings.max_context)
-        dtype = "float32" if settings.dtype == "auto" else settings.dtype
+        dtype = "bfloat16" if settings.weights == "bfloat16" else "float32"
         progress(f"reading {config.model_type} weights from {path.name}")
         model = _read_weights(path, config, DTYPES[dtype])
         freeze_rotary(model, context_length)

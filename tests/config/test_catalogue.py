@@ -29,7 +29,7 @@ def test_every_setting_says_what_it_means_in_one_line() -> None:
         ("engine.stall_seconds", "a number above 0"),
         ("server.drain_seconds", "a number of at least 0"),
         ("cache.memory_bytes", "a size such as 512MiB of at least 1MiB or auto"),
-        ("model.dtype", "one of auto, float32, bfloat16"),
+        ("cache.dtype", "one of auto, float32, bfloat16, int8"),
         ("cache.prefix_caching", "true or false"),
         ("server.api_keys", "a list of non-empty texts"),
         ("model.chat_template", "a non-empty text or auto"),

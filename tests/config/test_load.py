@@ -134,7 +134,10 @@ def test_what_kubernetes_says_of_a_service_named_tidemark_is_ignored() -> None:
             ["--engine-stall-seconds", "nan"],
             "engine.stall_seconds: must be a number above 0, got nan (from --engine-stall-seconds)",
         ),
-        (["--dtype", "int3"], "model.dtype: must be one of auto, float32, bfloat16, got 'int3' (from --dtype)"),
+        (
+            ["--weights", "int3"],
+            "model.weights: must be one of auto, float32, bfloat16, int8, int4, got 'int3' (from --weights)",
+        ),
         (
             ["--cache-memory", "3"],
             "cache.memory_bytes: must be a size such as 512MiB of at least 1MiB or auto, got '3' (from --cache-memory)",
@@ -228,7 +231,7 @@ def test_a_missing_model_says_how_to_name_one() -> None:
     line = "model.path: not set; give --model-path, TIDEMARK_MODEL__PATH or a TOML file"
 
     assert wrong([]) == line
-    assert wrong(["--dtype", "float32"]) == line
+    assert wrong(["--weights", "float32"]) == line
 
 
 def test_each_of_several_wrong_values_has_its_line() -> None:

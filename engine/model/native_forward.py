@@ -1,0 +1,124 @@
+"""One model's forward pass as a native program: a plan in, logits out."""
+
+import ctypes
+from array import array
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.cache.lanes import LaneStorage
+from engine.model.angles import Angles
+from engine.model.encoding import Encoded
+from engine.model.kernels.native import Level, Library, Step
+from engine.model.straight import StraightProgram
+from engine.model.structure import RotaryData, Structure
+from engine.model.weights import WeightSource
+from engine.step import Chunk, Plan
+
+
+class NativeForward:
+    """Runs plans through a straight-line decoder on threads of its own.
+
+    `max_rows` is the most positions of a plan. Made and run on one thread.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        source: WeightSource,
+        storage: LaneStorage,
+        *,
+        library: Library,
+        level: Level,
+        max_rows: int,
+        num_threads: int,
+        angles: Callable[[RotaryData], Angles],
+        reencode: Callable[[Encoded], Encoded],
+    ) -> None:
+        self.storage = storage
+        self.level = level
+        compiler = StraightProgram(
+            structure,
+            source,
+            storage,
+            library=library,
+            level=level,
+            max_rows=max_rows,
+            angles=angles,
+            reencode=reencode,
+        )
+        self._built = compiler.build()
+        self.weight_bytes = compiler.weight_bytes
+        self._vocabulary = structure.vocabulary
+        self._output = self._built.buffers[compiler.logits]
+        self._logits = torch.empty(0, structure.vocabulary)
+        self._library = library
+        self.pool = library.open_pool(num_threads)
+
+    def run(self, plan: Plan) -> Tensor:
+        """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32.
+
+        They are valid until the next run.
+        """
+        rows = Rows(plan, block_size=self.storage.block_size)
+        logits = self._room(len(rows.logit_rows))
+        self._library.run(self.pool, self.level, self._built.program, rows.step())
+        return logits
+
+    def close(self) -> None:
+        """End the threads."""
+        self._library.close_pool(self.pool)
+
+    def _room(self, num_rows: int) -> Tensor:
+        if len(self._logits) < num_rows:
+            self._logits = torch.empty(num_rows, self._vocabulary)
+            self._output.data = self._logits.data_ptr()
+        return self._logits[:num_rows]
+
+
+class Rows:
+    """A plan as the native code reads it; must live while its step is run."""
+
+    def __init__(self, plan: Plan, *, block_size: int) -> None:
+        self._block_size = block_size
+        self.ids, self.positions, self.slots = array("i"), array("i"), array("i")
+        self.spans, self.blocks, self.logit_rows = array("i"), array("i"), array("i")
+        self._num_spans = len(plan.chunks)
+        for chunk in plan.chunks:
+            self._add(chunk)
+
+    def step(self) -> Step:
+        """The arrays' addresses."""
+        return Step(
+            num_rows=len(self.ids),
+            num_spans=self._num_spans,
+            num_logit_rows=len(self.logit_rows),
+            ids=_address(self.ids),
+            positions=_address(self.positions),
+            slots=_address(self.slots),
+            spans=_address(self.spans),
+            blocks=_address(self.blocks),
+            logit_rows=_address(self.logit_rows),
+        )
+
+    def _add(self, chunk: Chunk) -> None:
+        row, size, table = len(self.ids), self._block_size, chunk.ticket.blocks
+        self.spans.extend((row, chunk.start, len(chunk.tokens), len(self.blocks)))
+        self.blocks.extend(table)
+        self.ids.extend(chunk.tokens)
+        positions = range(chunk.start, chunk.stop)
+        self.positions.extend(positions)
+        self.slots.extend([table[position // size] * size + position % size for position in positions])
+        if chunk.score is not None:
+            first = row + chunk.score.first - chunk.start
+            self.logit_rows.extend(range(first, first + len(chunk.score.targets)))
+        if chunk.choose is not None:
+            self.logit_rows.append(row + len(chunk.tokens) - 1)
+
+
+def _address(values: "array[int]") -> int:
+    return values.buffer_info()[0]
+
+
+assert ctypes.sizeof(ctypes.c_int) == array("i").itemsize, "the native code reads 32-bit integers"
