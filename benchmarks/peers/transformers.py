@@ -4,8 +4,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.export import exported
 from benchmarks.measure import Contender, over_http
+from benchmarks.peers.export import exported
 from benchmarks.peers.place import PeerMissing
 from benchmarks.process import HOST
 

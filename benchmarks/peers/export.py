@@ -1,6 +1,6 @@
 """Write a model as a folder of float32 safetensors that never ends by itself, for a peer that reads no other.
 
-python -m benchmarks.export MODEL FOLDER
+python -m benchmarks.peers.export MODEL FOLDER
 """
 
 import argparse
@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.conditions import ROOT
+from benchmarks.peers.place import PEERS
 
-EXPORTS = ROOT / "build" / "peers"
+EXPORTS = PEERS / "exports"
 
 
 def exported(model: Path) -> Path:
@@ -22,7 +22,7 @@ def exported(model: Path) -> Path:
         EXPORTS.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=EXPORTS) as making:
             whole = Path(making) / "model"
-            subprocess.run([sys.executable, "-m", "benchmarks.export", model, whole], check=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.peers.export", model, whole], check=True)
             whole.rename(folder)
     return folder
 
