@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "pack.h"
 #include "pool.h"
+#include "sample.h"
 
 using namespace tidemark;
 
@@ -20,6 +21,15 @@ const Kernel* kernels_of(int32_t level) {
   return nullptr;
 }
 
+const Scans& scans_of(int32_t level) {
+  switch (static_cast<Level>(level)) {
+    case Level::avx2: return avx2_scans();
+    case Level::avx512: return avx512_scans();
+    case Level::amx: return amx_scans();
+  }
+  return avx2_scans();
+}
+
 }  // namespace
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -28,7 +38,8 @@ API int32_t tidemark_supports(int32_t level) { return supports(static_cast<Level
 
 // The sizes of the structures that Python mirrors, in the order of native.py.
 API void tidemark_sizes(int64_t* sizes) {
-  const int64_t all[] = {sizeof(Buffer), sizeof(Weight), sizeof(Cache), sizeof(Instruction), sizeof(Span), sizeof(Step), sizeof(Program)};
+  const int64_t all[] = {sizeof(Buffer), sizeof(Weight), sizeof(Cache), sizeof(Instruction), sizeof(Span), sizeof(Step), sizeof(Program),
+                         sizeof(Ask), sizeof(Logits)};
   for (int64_t size : all) *sizes++ = size;
 }
 
@@ -58,4 +69,9 @@ API int64_t tidemark_panel_bytes(int32_t kind, int32_t inputs, int32_t block, in
 
 API void tidemark_pack(const Weight* weight, const void* values, const uint16_t* scales, const uint16_t* minima, uint8_t* packed) {
   pack(*weight, Plain{values, scales, minima}, packed);
+}
+
+// Chooses and scores tokens: one ask for each row.
+API void tidemark_answer(void* pool, int32_t level, const Logits* logits, Ask* asks) {
+  answer(*static_cast<Pool*>(pool), scans_of(level), *logits, asks);
 }

@@ -6,6 +6,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 #define TIDEMARK_AMX 1
@@ -21,10 +22,12 @@ namespace {
 #include "heads.inc"
 #include "amx_attention.inc"
 #include "experts.inc"
+#include "sample.inc"
 #include "table.inc"
 
 }  // namespace
 
 const Kernel* amx_kernels() { return kTable; }
+const Scans& amx_scans() { return kScans; }
 
 }  // namespace tidemark

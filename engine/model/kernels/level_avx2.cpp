@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c")
 
@@ -18,10 +19,12 @@ namespace {
 #include "heads.inc"
 #include "attention.inc"
 #include "experts.inc"
+#include "sample.inc"
 #include "table.inc"
 
 }  // namespace
 
 const Kernel* avx2_kernels() { return kTable; }
+const Scans& avx2_scans() { return kScans; }
 
 }  // namespace tidemark

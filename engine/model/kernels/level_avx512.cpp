@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 
@@ -18,10 +19,12 @@ namespace {
 #include "heads.inc"
 #include "attention.inc"
 #include "experts.inc"
+#include "sample.inc"
 #include "table.inc"
 
 }  // namespace
 
 const Kernel* avx512_kernels() { return kTable; }
+const Scans& avx512_scans() { return kScans; }
 
 }  // namespace tidemark

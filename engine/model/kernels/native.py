@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 Pointer: TypeAlias = ctypes.c_void_p
-_int32, _int64, _float = ctypes.c_int32, ctypes.c_int64, ctypes.c_float
+_int32, _int64, _float, _double = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_double
 
 
 class Level(IntEnum):
@@ -334,13 +334,53 @@ class Program(ctypes.Structure):
         ("route_pairs", Pointer),
         ("route_places", Pointer),
         ("route_starts", Pointer),
-        ("route_pairs", Pointer),
-        ("route_places", Pointer),
-        ("route_starts", Pointer),
     ]
 
 
-MIRRORED = (Buffer, Weight, Cache, Instruction, Span, Step, Program)  # in the order of api.cpp
+class NativeBias(ctypes.Structure):
+    """What is added to one token's logit."""
+
+    _fields_ = [("token", _int32), ("value", _float)]
+
+
+class NativeAsk(ctypes.Structure):
+    """What is asked of one row of logits, and the answer; see sample.h."""
+
+    _fields_ = [
+        ("temperature", _double),
+        ("top_p", _double),
+        ("min_p", _double),
+        ("number", _double),
+        ("top_k", _int32),
+        ("chooses", _int32),
+        ("scores", _int32),
+        ("num_top", _int32),
+        ("repetition", _float),
+        ("frequency", _float),
+        ("presence", _float),
+        ("num_biases", _int32),
+        ("num_banned", _int32),
+        ("num_prompt", _int32),
+        ("num_outputs", _int32),
+        ("finite", _int32),
+        ("token", _int32),
+        ("logprob", _float),
+        ("biases", Pointer),
+        ("banned", Pointer),
+        ("prompt", Pointer),
+        ("outputs", Pointer),
+        ("top_ids", Pointer),
+        ("top_logprobs", Pointer),
+    ]
+
+
+class NativeLogits(ctypes.Structure):
+    """Rows of logits, `stride` floats apart."""
+
+    _fields_ = [("data", Pointer), ("stride", _int64), ("vocabulary", _int32), ("num_rows", _int32)]
+
+
+MIRRORED = (Buffer, Weight, Cache, Instruction, Span, Step, Program, NativeAsk, NativeLogits)  # in the order of api.cpp
 
 
 class LibraryMismatch(Exception):
@@ -381,6 +421,10 @@ class Library:
         if self._calls.tidemark_run(pool, level, ctypes.byref(program), ctypes.byref(step)):
             raise MemoryError(f"no memory for a step of {step.num_rows} positions")
 
+    def answer(self, pool: int, level: Level, logits: NativeLogits, asks: "ctypes.Array[NativeAsk]") -> None:
+        """Choose and score tokens, one ask for each row; blocking. Not while the pool runs a program."""
+        self._calls.tidemark_answer(pool, level, ctypes.byref(logits), asks)
+
     def panel_bytes(self, kind: Kind, inputs: int, block: int, *, has_min: bool) -> int:
         """Bytes of 16 outputs of a packed matrix."""
         size: int = self._calls.tidemark_panel_bytes(kind, inputs, block, int(has_min))
@@ -396,6 +440,7 @@ class Library:
         self._set("open", [_int32], Pointer)
         self._set("close", [Pointer], None)
         self._set("run", [Pointer, _int32, ctypes.POINTER(Program), ctypes.POINTER(Step)], _int32)
+        self._set("answer", [Pointer, _int32, ctypes.POINTER(NativeLogits), ctypes.POINTER(NativeAsk)], None)
         self._set("panel_bytes", [_int32] * 4, _int64)
         self._set("pack", [ctypes.POINTER(Weight), Pointer, Pointer, Pointer, Pointer], None)
 

@@ -1,0 +1,51 @@
+"""What is asked of one row of logits, and what comes back, whichever code answers."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from engine.request import TokenLogprob
+from engine.step import Choose
+
+UNIFORM_BITS = 52  # of a double's 53: the largest uniform times any sum stays below the sum
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Choose a token, or take the known `target`; with `num_top`, tell its log-probability and that many best tokens."""
+
+    choose: Choose | None = None
+    target: int | None = None
+    num_top: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The token, chosen or known, and what was asked beside it; None where the row's largest logit is not finite."""
+
+    token: int
+    logprob: TokenLogprob | None = None
+
+
+class Sampler(Protocol):
+    """Answers one ask for each row of `logits` [rows, vocabulary] float32, each from its own row alone."""
+
+    def __call__(self, logits: Tensor, asks: Sequence[Ask]) -> Sequence[Answer | None]:
+        """Leaves the logits as they were."""
+        ...
+
+
+def uniform(seed: int, choice: int, output_index: int) -> float:
+    """The one random number in [0, 1) of an output: a counter hashed, so it repeats whatever the batch is."""
+    digest = hashlib.blake2b(f"{seed}/{choice}/{output_index}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> (64 - UNIFORM_BITS)) / (1 << UNIFORM_BITS)
+
+
+def or_allowed(token: int, choose: Choose, vocabulary_size: int) -> int:
+    """The token, or the lowest id that is not banned where nothing else was left to choose from."""
+    if token not in choose.banned:
+        return token
+    return next((id for id in range(vocabulary_size) if id not in choose.banned), token)
