@@ -16,9 +16,11 @@ namespace {
 
 #include "vec.inc"
 #include "store.inc"
+#include "decode.inc"
 #include "rows.inc"
-#include "linear.inc"
+#include "product.inc"
 #include "amx_linear.inc"
+#include "linear.inc"
 #include "heads.inc"
 #include "amx_attention.inc"
 #include "experts.inc"

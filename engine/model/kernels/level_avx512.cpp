@@ -14,7 +14,9 @@ namespace {
 
 #include "vec.inc"
 #include "store.inc"
+#include "decode.inc"
 #include "rows.inc"
+#include "product.inc"
 #include "linear.inc"
 #include "heads.inc"
 #include "attention.inc"

@@ -17,22 +17,14 @@ void pack_pairs(const Weight& weight, const T* values, int32_t panel, int32_t st
   }
 }
 
-void pack_floats(const Weight& weight, const float* values, int32_t panel, int32_t strip, float* out) {
-  for (int32_t lane = 0; lane < kLanes; ++lane) {
-    const int32_t output = panel * kLanes + lane;
-    if (output >= weight.outputs) continue;
-    const float* row = values + int64_t{output} * weight.inputs;
-    for (int32_t k = 0; k < kStrip && strip * kStrip + k < weight.inputs; ++k) out[k * kLanes + lane] = row[strip * kStrip + k];
-  }
-}
-
+// The first eight outputs in the low halves of a pair's sixteen bytes, the others in the high ones.
 void pack_halves(const Weight& weight, const uint8_t* values, int32_t panel, int32_t strip, uint8_t* out) {
   for (int32_t lane = 0; lane < kLanes; ++lane) {
     const int32_t output = panel * kLanes + lane;
     if (output >= weight.outputs) continue;
     const uint8_t* row = values + int64_t{output} * weight.inputs;
     for (int32_t k = 0; k < kStrip && strip * kStrip + k < weight.inputs; ++k)
-      out[k / 2 * kLanes + lane] |= static_cast<uint8_t>((row[strip * kStrip + k] & 15) << (k % 2 * 4));
+      out[k / 2 * kLanes + lane % 8 * 2 + k % 2] |= static_cast<uint8_t>((row[strip * kStrip + k] & 15) << (lane / 8 * 4));
   }
 }
 
@@ -63,7 +55,7 @@ void pack(const Weight& weight, const Plain& plain, uint8_t* packed) {
       uint8_t* values = out + header;
       if (header != 0) pack_header(weight, plain, panel, strip, reinterpret_cast<uint16_t*>(out));
       switch (weight.kind) {
-        case Kind::f32: pack_floats(weight, static_cast<const float*>(plain.values), panel, strip, reinterpret_cast<float*>(values)); break;
+        case Kind::f32: pack_pairs(weight, static_cast<const float*>(plain.values), panel, strip, reinterpret_cast<float*>(values)); break;
         case Kind::f16:
         case Kind::bf16: pack_pairs(weight, static_cast<const uint16_t*>(plain.values), panel, strip, reinterpret_cast<uint16_t*>(values)); break;
         case Kind::q8: pack_pairs(weight, static_cast<const uint8_t*>(plain.values), panel, strip, values); break;

@@ -1,11 +1,12 @@
 // How a matrix lies in memory once it is packed: the same for every level, so that any of them can run on it.
 //
 // Panels of 16 outputs; in a panel, one strip for each 32 inputs. A strip holds, one after the other:
-//   f32        [32 inputs][16 outputs] float32
+//   f32        [16 pairs of inputs][16 outputs][2] float32
 //   f16, bf16  [16 pairs of inputs][16 outputs][2]
 //   q8         for each of its 32 / block blocks: [16 outputs] float16 scales, and where has_min [16 outputs] float16
 //              minima; then [16 pairs of inputs][16 outputs][2] int8
-//   q4         scales and minima as q8; then [16 pairs of inputs][16 outputs] bytes, the pair's first in the low half
+//   q4         scales and minima as q8; then [16 pairs of inputs][8 outputs][2] bytes: outputs 0 … 7 in the low halves,
+//              8 … 15 in the high ones
 #pragma once
 
 #include <cstdint>
