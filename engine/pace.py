@@ -26,7 +26,9 @@ ALONE_SECONDS = 1.0  # how long a step without streams may take, so that who arr
 ALONE_STRETCH = 8.0  # or so many times its fixed part, which large models pay anew for every step
 MIN_POSITIONS = 8  # prompts get at least the time of so many positions
 LOOK_EVERY = 16  # of so many steps in a row with streams and prompts, one shows what the streams alone take
+SURPRISE = 1 / 3  # and so does the next one after a step that was so far from what was expected: what has changed?
 WEIGHT = 0.25  # of the newest step in what was learned
+LOOK_WEIGHT = 0.5  # where it was made to look
 SHOWS = 0.25  # the share of a step from which a part's cost can be read
 CAUTION_BESIDE = 2.0  # a position beside streams is in a small batch: dearer than one of a large chunk, until measured
 CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
@@ -99,7 +101,7 @@ class Pace:
     Before the first step everything costs nothing, so everything fits.
     """
 
-    __slots__ = ("_alone", "_beside", "_max_step_seconds", "_num_mixed", "_rest", "_score")
+    __slots__ = ("_alone", "_beside", "_max_step_seconds", "_rest", "_score", "_until_look")
 
     def __init__(self, max_step_seconds: float | None = None) -> None:
         self._max_step_seconds = max_step_seconds  # None: from what the streams alone take
@@ -107,7 +109,7 @@ class Pace:
         self._alone = 0.0  # for a position without streams in the step
         self._beside = 0.0  # for a position beside streams
         self._score = 0.0  # for a row of logits
-        self._num_mixed = 0  # steps in a row that had streams and prompts
+        self._until_look = LOOK_EVERY - 1  # steps with streams and prompts
 
     # -- what the planner asks ----------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class Pace:
 
         Now and then nothing: a step in which the prompts only just move on shows what the streams take.
         """
-        if streams.count and self._num_mixed % LOOK_EVERY == LOOK_EVERY - 1:
+        if streams.count and self._until_look == 0:
             return 0.0
         least = self.prices(streams).position * MIN_POSITIONS
         return max(least, self.goal(streams, everyone) - self._rest * streams.units)
@@ -139,25 +141,33 @@ class Pace:
 
     def observe(self, load: Load, seconds: float) -> None:
         """Take how long a step took from its issue to its end."""
-        streams = load.streams
-        self._num_mixed = self._num_mixed + 1 if streams.count and load.work else 0
+        is_mixed = load.streams.count > 0 and load.work > 0
+        is_look = is_mixed and self._until_look == 0
+        self._until_look = self._until_look - 1 if is_mixed and not is_look else LOOK_EVERY - 1
         if seconds <= 0:
             return
         if not self._rest:
             self._begin(load, seconds)
-        rest = self._rest * streams.units
-        prices = self.prices(streams)
+        surprise = self._learn(load, seconds, LOOK_WEIGHT if is_look else WEIGHT)
+        if is_mixed and not is_look and abs(surprise) > SURPRISE:
+            self._until_look = 0
+
+    def _learn(self, load: Load, seconds: float, weight: float) -> float:
+        """Move the one cost that the step shows; return how far the step was from what was expected, relative to it."""
+        streams, prices = load.streams, self.prices(load.streams)
         work, scores = prices.position * load.work, prices.score * load.num_scores
+        rest = self._rest * streams.units
         total = rest + work + scores
         error = seconds - total
         if scores >= SHOWS * total:
-            self._score = _moved(self._score, error / scores)
+            self._score = _moved(self._score, error / scores, weight)
         elif work < SHOWS * total:
-            self._rest = _moved(self._rest, error / rest)
+            self._rest = _moved(self._rest, error / rest, weight)
         elif streams.count:
-            self._beside = _moved(self._beside, error / work)
+            self._beside = _moved(self._beside, error / work, weight)
         else:
-            self._alone = _moved(self._alone, error / work)
+            self._alone = _moved(self._alone, error / work, weight)
+        return error / total
 
     def _begin(self, load: Load, seconds: float) -> None:
         unit = seconds / (load.streams.units + load.work + CAUTION_SCORE * load.num_scores)
@@ -177,6 +187,6 @@ class Pace:
         )
 
 
-def _moved(cost: float, error: float) -> float:
+def _moved(cost: float, error: float, weight: float) -> float:
     """A cost that was wrong by `error`, relative to itself, in one step; no step counts for more than twice or half."""
-    return cost * (1 + WEIGHT * min(max(error, -0.5), 1.0))
+    return cost * (1 + weight * min(max(error, -0.5), 1.0))

@@ -128,15 +128,40 @@ def test_noise_and_outliers_do_not_upset_it() -> None:
     assert sorted(times)[int(0.98 * len(times))] < 2.6 * quiet(Load(EIGHT))
 
 
+@pytest.mark.parametrize("load", [Load(EIGHT), Load(EIGHT, work=30.0), Load(Streams(), work=500.0)])
+def test_a_step_that_took_for_ever_moves_what_was_learned_by_a_quarter_at_most(load: Load) -> None:
+    pace = warmed(machine())
+    compute(pace, machine())
+    before = pace.view(EIGHT, EIGHT)
+
+    pace.observe(load, 60.0)
+
+    after = pace.view(EIGHT, EIGHT)
+    for cost in ("goal", "position_alone", "position_beside"):
+        assert getattr(after, cost) <= 1.251 * getattr(before, cost)
+
+
 def test_a_machine_that_becomes_busy_is_noticed_within_a_few_steps() -> None:
     pace = warmed(machine())
     compute(pace, machine())
     busy = machine(step=10, stream=2, position=1)
-    compute(pace, busy, length=200)
 
-    times = compute(pace, busy, length=500)
+    times = compute(pace, busy)
 
-    assert max(times) < 1.1 * STRETCH * busy(Load(EIGHT))
+    alone = busy(Load(EIGHT))
+    assert times[1] < 1.1 * alone, "a step that took so much longer is followed by one that looks why"
+    assert max(times[1:8]) < 1.3 * STRETCH * alone
+    assert max(times[8:]) < 1.1 * STRETCH * alone
+    assert sorted(times)[len(times) // 2] > 0.9 * STRETCH * alone
+
+
+def test_a_machine_that_becomes_busy_amid_a_prompt_is_no_reason_to_hold_the_prompt_up() -> None:
+    pace = warmed(machine())
+    quiet = compute(pace, machine())
+
+    times = compute(pace, machine(step=15, stream=3, position=1.5))
+
+    assert len(times) < 1.2 * len(quiet)
 
 
 def test_many_prompts_beside_few_streams_may_take_more_but_never_more_than_three_times() -> None:

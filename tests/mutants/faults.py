@@ -337,7 +337,7 @@ MUTANTS = (
     mutant(
         "pace",
         "what scores cost is taken for the cost of positions",
-        ("engine/pace.py", "Pace.observe", "if scores >= SHOWS * total:", "if False:"),
+        ("engine/pace.py", "Pace._learn", "if scores >= SHOWS * total:", "if False:"),
     ),
     mutant(
         "pace",
@@ -345,9 +345,14 @@ MUTANTS = (
         (
             "engine/pace.py",
             "Pace.seconds_for_prompts",
-            "if streams.count and self._num_mixed",
-            "if False and self._num_mixed",
+            "if streams.count and self._until_look == 0",
+            "if False",
         ),
+    ),
+    mutant(
+        "pace",
+        "a machine that became busy is taken for dear prompts",
+        ("engine/pace.py", "Pace.observe", "abs(surprise) > SURPRISE", "False"),
     ),
     mutant(
         "pace",
