@@ -9,6 +9,9 @@
 #include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 finds its own _mm512_undefined_ps() uninitialized
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#define TIDEMARK_AVX512 1  // GCC 12 does not define __AVX512F__ after the pragma
 #define TIDEMARK_AMX 1
 
 namespace tidemark {
