@@ -14,9 +14,8 @@ from itertools import groupby
 from benchmarks.conditions import current, num_cores
 from benchmarks.kernels import ceilings
 from benchmarks.kernels.ceilings import GIGA, OPERATIONS, NoCompiler, probe
-from benchmarks.kernels.linears import WrongResult
-from benchmarks.kernels.programs import Machine
-from benchmarks.kernels.shares import AttentionShare, Ceilings, Extent, LinearShare, attention, linears
+from benchmarks.kernels.programs import Machine, WrongResult
+from benchmarks.kernels.shares import SEVERAL, AttentionShare, Ceilings, Extent, LinearShare, attention, linears
 from benchmarks.options import MAX_WAIT_SECONDS, write
 from benchmarks.process import end_on_sigterm
 from benchmarks.table import markdown, number
@@ -66,7 +65,7 @@ def ceilings_table(found: Ceilings) -> str:
     adds = ("float32 multiply-adds, GFLOP/s", *(number(found.multiply_add(count) / GIGA) for count in counts))
     fbgemm = [
         (f"fbgemm's int8 product, {num_rows} rows, GFLOP/s", *("" for _ in counts[1:]), number(rate / GIGA))
-        for num_rows, rate in ((num_rows, found.fbgemm(num_rows)) for num_rows in found.extent.rows)
+        for num_rows, rate in ((rows, found.fbgemm(rows)) for rows in found.extent.rows if rows >= SEVERAL)
     ]
     return markdown(("", *(f"{count} thread{'s' * (count > 1)}" for count in counts)), [*rows, adds, *fbgemm])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.kernels.programs import STRIP, Machine, buffer_of, padded
+from benchmarks.kernels.programs import STRIP, Machine, WrongResult, buffer_of, padded
 from engine.model.kernels.native import Attention, Cache, CacheType, Instruction, Level, Op, Span, Step
 
 HEADS, KV_HEADS, HEAD_DIM, NUM_LAYERS = 9, 3, 64, 30  # the default model's
@@ -49,13 +49,20 @@ class Decoding:
         self.num_bytes = positions * (HEAD_DIM * self._values.element_size() + scale_bytes)
 
     def seconds(self, machine: Machine, tries: int) -> float:
-        """The shortest time of all layers."""
+        """The shortest time of all layers.
+
+        Raises:
+            WrongResult: where nothing was written, or no numbers.
+        """
         split = machine.level is Level.AMX
         queries = torch.randn(self._num_sequences, padded(HEADS * HEAD_DIM, STRIP))
         results = torch.zeros_like(queries)
         buffers = (buffer_of(queries, HEADS * HEAD_DIM), buffer_of(results, HEADS * HEAD_DIM, split=split))
         layers = [self._layer(layer) for layer in range(NUM_LAYERS)]
-        return machine.seconds(layers, buffers, self._step(), tries) * NUM_LAYERS
+        seconds = machine.seconds(layers, buffers, self._step(), tries)
+        if not results.isfinite().all() or not results.any():
+            raise WrongResult("decode attention did not give numbers")
+        return seconds * NUM_LAYERS
 
     def _step(self) -> Step:
         return Step(

@@ -7,17 +7,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from benchmarks.kernels.programs import STRIP, Machine, buffer_of, padded, rows_of
+from benchmarks.kernels.programs import STRIP, Machine, WrongResult, buffer_of, padded, rows_of
 from engine.model.encoding import Encoded
 from engine.model.kernels.matrix import Matrix, pack
 from engine.model.kernels.native import Instruction, Kind, Level, Library, Linear, Op, Step
 
 SCALE = 0.01  # of quantized values
 MAX_ERROR = 0.05  # of a result, in standard deviations of all results: more than 8-bit activations cost
-
-
-class WrongResult(Exception):
-    """A kernel did not compute what it was timed for."""
 
 
 @dataclass(frozen=True)

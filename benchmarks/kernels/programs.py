@@ -12,6 +12,10 @@ from engine.model.kernels.native import Buffer, Format, Instruction, Level, Libr
 STRIP = 32  # what a row's values are padded to
 
 
+class WrongResult(Exception):
+    """A kernel did not compute what it was timed for."""
+
+
 def padded(count: int, to: int) -> int:
     """The next multiple."""
     return -(-count // to) * to

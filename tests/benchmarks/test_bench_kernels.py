@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 from benchmarks.bench_kernels import attention_table, judgement, linears_table
 from benchmarks.kernels.linears import STORAGES
 from benchmarks.kernels.shares import AttentionShare, LinearShare
@@ -29,3 +32,14 @@ def test_the_cases_that_are_near_enough_are_counted() -> None:
     assert "of the read bandwidth or more: 1 of 1;" in text
     assert "what bandwidth and product allow: 0 of 1;" in text
     assert "its cache's bytes take: 1 of 2." in text
+
+
+def test_the_benchmark_of_the_kernels_measures_each_of_them() -> None:
+    command = [sys.executable, "-m", "benchmarks.bench_kernels", "--smoke", "--level", "avx2"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "| 576 × 1536, 4 bits with minima (Q4_1) |" in ended.stdout
+    assert "| int8, context 64 |" in ended.stdout
+    assert "Level AVX2" in ended.stdout
