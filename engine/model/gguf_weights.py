@@ -51,7 +51,7 @@ class GgufWeights:
         """A norm's weight or a bias, float32."""
         (place,) = self._places[name]
         tensor = self._file.tensors[place]
-        values = decode(tensor.type, tensor.data, (1, *tensor.shape)).dense().view(-1).clone()
+        values = decode(tensor.type, tensor.data, (1, tensor.shape[-1])).dense().view(-1).clone()
         if place.endswith("norm.weight"):
             values -= self._family.norm_offset
         order = self._order(place, len(values))

@@ -19,21 +19,25 @@ SAMPLES = (
     "def f(x):\n    return {'a': [x, 2**x]}  # <b>",
 )
 
+NO_BYTE = 0xFFFF
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's alphabet, in which printable bytes are themselves and the others follow from U+0100 on."""
+def _byte_alphabet() -> dict[int, int]:
+    """GPT-2's alphabet, in which printable bytes are themselves and the others follow from U+0100 on.
+
+    A table for `str.translate`: it turns what is not in the alphabet, and would pass for a byte, into what would not.
+    """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(0x100) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(0x100 + rank): byte for rank, byte in enumerate(others)}
+    return dict.fromkeys(others, NO_BYTE) | {0x100 + rank: byte for rank, byte in enumerate(others)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
     """How a token's string becomes bytes, as the steps of a decoder say it."""
 
-    alphabet: dict[str, int] | None = None
+    alphabet: dict[int, int] | None = None
     byte_tokens: bool = False
     replacements: tuple[tuple[str, str], ...] = ()
     drops_first_space: bool = False
@@ -41,8 +45,10 @@ class _Spelling:
     def spell(self, token: str) -> bytes:
         """The bytes of an ordinary token."""
         if self.alphabet is not None:
-            known = all(character in self.alphabet for character in token)
-            return bytes(self.alphabet[character] for character in token) if known else token.encode()
+            try:
+                return token.translate(self.alphabet).encode("latin-1")
+            except UnicodeEncodeError:  # a character outside the alphabet: the token is its own text
+                return token.encode()
         if self.byte_tokens and (match := _BYTE_TOKEN.fullmatch(token)):
             return bytes.fromhex(match[1])
         return self.replace(token)
