@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from config.threads import let_threads_sleep
-from engine.cache.layout import Layout, plan_blocks, read_layout
+from engine.cache.layout import plan_blocks
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.stats import CacheInfo, ModelInfo
 from engine.text import Tokenizer
 
 if TYPE_CHECKING:
-    from engine.model.load import LoadedModel
+    from engine.model.assemble import Assembly
+    from engine.model.load import OpenedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,62 +33,56 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     let_threads_sleep()
     progress("importing torch and transformers")
     # Imported here, so that whoever needs no model waits for no torch.
-    from engine.model.gate import check_structure  # noqa: PLC0415
-    from engine.model.load import load_model  # noqa: PLC0415
+    from engine.model.assemble import Sizes, assemble  # noqa: PLC0415
+    from engine.model.load import open_model  # noqa: PLC0415
     from engine.model.memory import free_bytes  # noqa: PLC0415
     from engine.model.runner import make_runner  # noqa: PLC0415
     from engine.model.tokenizer import load_tokenizer  # noqa: PLC0415
 
-    loaded = load_model(settings.model, progress=progress)
+    opened = open_model(settings.model, progress=progress)
     progress("reading the tokenizer")
-    tokenizer = load_tokenizer(str(loaded.path), chat_template=settings.model.chat_template)
-    progress("checking the model's answers on a small copy")
-    check_structure(loaded.model.config)
-    layout = read_layout(loaded.model.config, loaded.dtype)
+    tokenizer = load_tokenizer(str(opened.path), chat_template=settings.model.chat_template)
+    parts = assemble(opened, settings.model, settings.cache, progress=progress)
     num_blocks = plan_blocks(
-        layout,
+        parts.layout,
         settings.cache,
         free_bytes=free_bytes(),
         max_sequences=settings.engine.max_sequences,
-        context_length=loaded.context_length,
+        context_length=opened.context_length,
     )
-    progress("measuring which shapes give every row the same bits")
-    runner = make_runner(
-        loaded,
-        layout,
-        num_blocks=num_blocks,
-        block_size=settings.cache.block_size,
-        max_positions=settings.engine.max_step_positions,
-        num_threads=settings.model.num_threads,
-    )
+    sizes = Sizes(num_blocks, settings.cache.block_size, settings.engine.max_step_positions)
+    progress(f"reading {opened.config.model_type} weights from {opened.path.name}")
+    runner = make_runner(lambda: parts.make_forward(sizes))
+    info = _info(settings, opened, parts, num_blocks, runner.forward.weights)
     engine = Engine(
         runner=runner,
-        tables=_tables(settings, loaded, layout, num_blocks),
-        info=_info(settings, loaded, layout, num_blocks),
+        tables=_tables(settings, opened, info),
+        info=info,
         vocabulary=tokenizer.vocabulary,
         settings=settings.engine,
     )
     return Built(engine, tokenizer)
 
 
-def _tables(settings: Settings, loaded: "LoadedModel", layout: Layout, num_blocks: int) -> BlockTables:
+def _tables(settings: Settings, opened: "OpenedModel", info: ModelInfo) -> BlockTables:
     return BlockTables(
-        num_blocks=num_blocks,
+        num_blocks=info.cache.num_blocks,
         block_size=settings.cache.block_size,
-        fingerprint=f"{loaded.path} {loaded.architecture} {loaded.dtype} {layout} {layout.dtype}",
+        fingerprint=f"{opened.path} {info.architecture} {info.dtype} {info.runs_on} {info.cache.layout} {info.cache.dtype}",
         prefix_caching=settings.cache.prefix_caching,
     )
 
 
-def _info(settings: Settings, loaded: "LoadedModel", layout: Layout, num_blocks: int) -> ModelInfo:
-    block_size = settings.cache.block_size
+def _info(settings: Settings, opened: "OpenedModel", parts: "Assembly", num_blocks: int, weights: str) -> ModelInfo:
+    block_size, layout = settings.cache.block_size, parts.layout
     cache = CacheInfo(block_size, num_blocks, layout.block_bytes(block_size), layout.dtype, str(layout))
     return ModelInfo(
-        name=loaded.name,
-        context_length=min(loaded.context_length, cache.num_positions),
-        model_context_length=loaded.context_length,
-        vocabulary_size=loaded.vocabulary_size,
-        architecture=loaded.architecture,
-        dtype=loaded.dtype,
+        name=opened.name,
+        context_length=min(opened.context_length, cache.num_positions),
+        model_context_length=opened.context_length,
+        vocabulary_size=parts.vocabulary_size,
+        architecture=parts.architecture,
+        dtype=weights,
+        runs_on=parts.runs_on,
         cache=cache,
     )

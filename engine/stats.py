@@ -89,7 +89,8 @@ class ModelInfo:
     model_context_length: int  # positions that the model itself allows
     vocabulary_size: int
     architecture: str
-    dtype: str
+    dtype: str  # the bits that matrices are kept in
+    runs_on: str  # the path of the model step and what computes it
     cache: CacheInfo
 
 

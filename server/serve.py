@@ -228,7 +228,7 @@ def describe(info: ModelInfo) -> str:
     cache = info.cache
     size = ByteSize(cache.num_blocks * cache.block_bytes).human_readable()
     return (
-        f"{info.name} ({info.architecture}, {info.dtype}, context {info.context_length}); "
+        f"{info.name} ({info.architecture}, {info.dtype}, context {info.context_length}) on {info.runs_on}; "
         f"cache: {cache.layout}, {cache.dtype}, {cache.num_blocks} blocks x {cache.block_size} "
         f"= {cache.num_positions} positions, {size}"
     )

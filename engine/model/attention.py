@@ -6,7 +6,7 @@ query's bits depend on its own position and context, not on the batch or the chu
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -119,6 +119,24 @@ def _join(tiles: Tensor, num_tiles: int, highest: Tensor, total: Tensor, mixed: 
     return values / weight.unsqueeze(-1)
 
 
+class Attending(Protocol):
+    """What the modules are handed: attention in torch's operators, or in the native kernels."""
+
+    def attend(
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        window: int | None,
+        softcap: float | None,
+        sinks: Tensor | None,
+    ) -> Tensor:
+        """Write K and V, attend over all that the cache holds."""
+        ...
+
+
 def attend(
     module: nn.Module,
     query: Tensor,
@@ -131,8 +149,8 @@ def attend(
 
     Of the options `scaling`, `sliding_window`, `softcap` and `s_aux` are ours to heed.
     """
-    paged = getattr(module, NAME, None)
-    if not isinstance(paged, PagedAttention):
+    paged: Attending | None = getattr(module, NAME, None)
+    if paged is None:
         raise ModelUnsupported(f"{type(module).__name__} calls attention, but is no layer of the cache")
     if attention_mask is not None:
         raise ModelUnsupported(f"{type(module).__name__} brings a mask of its own")
@@ -151,7 +169,7 @@ def attend(
     return out.unsqueeze(0), None
 
 
-def attach(model: nn.Module, paged: PagedAttention) -> None:
+def attach(model: nn.Module, paged: Attending) -> None:
     """Hand the cache to every module that names a layer, since not all models pass our arguments on."""
     AttentionInterface.register(NAME, attend)
     for module in model.modules():

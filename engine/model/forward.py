@@ -9,9 +9,11 @@ from transformers import PreTrainedModel
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.attention import NAME, PagedAttention, attach, settle_geometry
-from engine.model.batch import Batch
+from engine.model.batch import make_batch
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.padding import settle_paddings
+from engine.model.sampler import answer_rows
+from engine.step import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +26,11 @@ class Forward:
     make rows depend on each other.
     """
 
+    sampler = staticmethod(answer_rows)
+
     def __init__(self, model: PreTrainedModel, storage: KVStorage, *, max_rows: int, num_threads: int) -> None:
         self.storage = storage
+        self.weights = str(model.dtype).removeprefix("torch.")
         self._model = model.eval()
         head = model.get_output_embeddings()
         linears = replace_linears(model)
@@ -37,14 +42,18 @@ class Forward:
         attach(model, self.attention)
         model.set_attn_implementation(NAME)
 
-    def run(self, batch: Batch) -> Tensor:
-        """Compute a batch, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+    def run(self, plan: Plan) -> Tensor:
+        """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+        batch = make_batch(plan, self.paddings)
         self.attention.begin(batch.spans)
         output = self._model(
             input_ids=batch.ids, position_ids=batch.positions, use_cache=False, logits_to_keep=batch.logit_rows
         )
         logits: Tensor = output.logits[0]
         return logits.float()
+
+    def close(self) -> None:
+        """Nothing to end: torch keeps its threads."""
 
 
 def _settle(linears: list[RowLinear], *, max_rows: int, num_threads: int) -> tuple[int, tuple[int, ...]]:

@@ -1,72 +1,164 @@
 """What a model's structure must show before it is served.
 
-A small random model of the same class and options answers for two sequences through our forward
-pass: packed together, alone, in chunks and token by token. All answers must be the same bits, and
-equal to plain `transformers` but for rounding. What leaks from one sequence into another, looks at
-the longest position of the batch, or goes past our attention, shows itself here.
+A small random model of the same class and options answers for two sequences: packed together, alone,
+in chunks and token by token. All answers must be the same bits, and equal to plain `transformers` but
+for rounding. What leaks from one sequence into another, looks at the longest position of the batch,
+goes past our attention, or is described wrongly, shows itself here.
 """
 
+import functools
+import logging
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
+from engine.cache.lanes import LaneStorage
 from engine.cache.layout import read_layout
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
-from engine.model.batch import make_batch
+from engine.model.angles import find_rotary, make_angles
 from engine.model.forward import Forward
+from engine.model.kernels.choice import Kernels
 from engine.model.load import quiet_libraries
+from engine.model.module_weights import ModuleWeights
+from engine.model.native_forward import NativeForward
+from engine.model.precision import encode_as
+from engine.model.recognise import recognise
 from engine.model.rotary import freeze_rotary
 from engine.model.shrink import CONTEXT, shrink_config
+from engine.model.structure import Structure
 from engine.step import Chunk, Plan, Score, Ticket
 
-LENGTHS = (150, 40)  # past the windows, the rotary thresholds and one split of the context
+LENGTHS = (150, 40)  # past the windows, the rotary thresholds and one split of the torch path's context
 CHUNKS = (37, 1, 90, 1, 21)  # of the first sequence
-BLOCK_SIZE = 8
+BLOCK_SIZE = 16
 TOLERANCE = 1e-4  # of the largest logit, in float32
 
+logger = logging.getLogger(__name__)
 
-def check_structure(config: PreTrainedConfig) -> None:
-    """Raise ModelUnsupported, with the reason, unless a small copy of the model passes."""
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which path passed, and the class of the module that says how heads are turned."""
+
+    straight: bool
+    rotary: type[nn.Module] | None = None
+
+
+def check_structure(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
+    """Try a small copy of the model, on the straight-line decoder where there are kernels, then on the universal path.
+
+    Raises ModelUnsupported, with the reason, unless one of them passes.
+    """
     with ThreadPoolExecutor(1, thread_name_prefix="gate") as thread:  # settings of torch's threads stay its own
-        try:
-            reason = thread.submit(_find_fault, config).result()
-        except ModelUnsupported:
-            raise
-        except Exception as error:  # whatever a model's code raises on a batch that it does not expect
-            raise ModelUnsupported(
-                f"{config.model_type} can't be served: a small copy failed with {error!r}"
-            ) from error
-    if reason is not None:
-        raise ModelUnsupported(f"{config.model_type} can't be served: {reason}")
+        return thread.submit(_check, config, kernels).result()
+
+
+class _Forward(Protocol):
+    """What both paths have."""
+
+    def run(self, plan: Plan) -> Tensor: ...
+
+    def close(self) -> None: ...
 
 
 @torch.inference_mode()
 @quiet_libraries()
-def _find_fault(config: PreTrainedConfig) -> str | None:
-    small = shrink_config(config)
-    model = _random_model(small)
-    sequences = _random_sequences(small.vocab_size)
-    expected = [_plain_logits(model, tokens) for tokens in sequences]
-    trial = _Trial(model, small)
-    alone = [trial.run(_Part(which, 0, tokens)) for which, tokens in enumerate(sequences)]
+def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
+    with _refusing(config):
+        small = shrink_config(config)
+        model = _random_model(small)
+        expected = [_plain_logits(model, tokens) for tokens in _random_sequences(small.vocab_size)]
+    if kernels is not None:
+        fault = _straight_fault(model, small, kernels, expected)
+        if fault is None:
+            return Verdict(straight=True, rotary=find_rotary(model))
+        logger.warning("%s runs on the universal path, which is slower: %s", config.model_type, fault)
+    with _refusing(config):
+        fault = _universal_fault(model, small, expected)
+    if fault is not None:
+        raise ModelUnsupported(f"{config.model_type} can't be served: {fault}")
+    return Verdict(straight=False)
+
+
+@contextmanager
+def _refusing(config: PreTrainedConfig) -> Iterator[None]:
+    try:
+        yield
+    except ModelUnsupported:
+        raise
+    except Exception as error:  # whatever a model's code raises on a batch that it does not expect
+        raise ModelUnsupported(f"{config.model_type} can't be served: a small copy failed with {error!r}") from error
+
+
+def _straight_fault(
+    model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels, expected: list[Tensor]
+) -> str | None:
+    """What is wrong with the description, or with the kernels on this machine; None is nothing."""
+    structure = recognise(small, frozenset(name for name, _ in model.named_parameters()))
+    if structure is None:
+        return "its structure is not one of those described"
+    try:
+        exact = _Trial(functools.partial(_straight, model, small, structure, kernels, "float32"), small)
+        fault = exact.compare(expected) or exact.find_dependence()
+        exact.close()
+        short = _Trial(functools.partial(_straight, model, small, structure, kernels, "bfloat16"), small)
+        fault = fault or short.find_dependence()
+        short.close()
+    except Exception as error:  # noqa: BLE001  # then the universal path shows whether the model can be served
+        return f"a small copy failed with {error!r}"
+    return fault
+
+
+def _straight(
+    model: PreTrainedModel,
+    small: PreTrainedConfig,
+    structure: Structure,
+    kernels: Kernels,
+    dtype: str,
+    num_blocks: int,
+) -> NativeForward:
+    rotary = find_rotary(model)
+    storage = LaneStorage(read_layout(small, dtype).groups[0], num_blocks=num_blocks, block_size=BLOCK_SIZE)
+    storage.poison(range(num_blocks))
+    return NativeForward(
+        structure,
+        ModuleWeights(model),
+        storage,
+        kernels=kernels,
+        max_rows=sum(LENGTHS),
+        num_threads=1,
+        angles=lambda data: make_angles(_there(rotary), small, data, context_length=CONTEXT),
+        reencode=lambda matrix: encode_as(matrix, "bfloat16" if dtype == "bfloat16" else "float32"),
+    )
+
+
+def _there(rotary: type[nn.Module] | None) -> type[nn.Module]:
+    assert rotary is not None, "a layer that turns its heads has a module that says by how much"
+    return rotary
+
+
+def _universal_fault(model: PreTrainedModel, small: PreTrainedConfig, expected: list[Tensor]) -> str | None:
+    def make(num_blocks: int) -> Forward:
+        group = read_layout(small, "float32").groups[0]
+        storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
+        storage.poison(range(num_blocks))
+        return Forward(model, storage, max_rows=sum(LENGTHS), num_threads=1)
+
+    trial = _Trial(make, small)
+    fault = trial.compare(expected)
+    assert isinstance(trial.forward, Forward)
     calls = trial.forward.attention.calls
-    if calls != [len(sequences)] * len(calls):
-        return f"in {len(sequences)} passes its layers called our attention {calls} times"
-    for ours, plain in zip(alone, expected, strict=True):
-        if (ours - plain).abs().max() > TOLERANCE * plain.abs().max():
-            return f"its logits differ from plain attention's by up to {(ours - plain).abs().max():.2g}"
-    if not torch.equal(
-        trial.run(*(_Part(which, 0, tokens) for which, tokens in enumerate(sequences))), torch.cat(alone)
-    ):
-        return "two sequences in one batch change each other's logits"
-    if not torch.equal(trial.run_in_chunks(sequences[0]), alone[0]):
-        return "its logits depend on how a prompt is cut into chunks"
-    return None
+    if calls != [len(LENGTHS)] * len(calls):
+        return f"in {len(LENGTHS)} passes its layers called our attention {calls} times"
+    return fault or trial.find_dependence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +171,40 @@ class _Part:
 
 
 class _Trial:
-    """The small model behind our forward pass, over a cache that is NaN where nothing was written."""
+    """The small model behind one of our forward passes, over a cache that is NaN where nothing was written."""
 
-    def __init__(self, model: PreTrainedModel, config: PreTrainedConfig) -> None:
+    def __init__(self, make: Callable[[int], _Forward], config: PreTrainedConfig) -> None:
         num_blocks = [-(-length // BLOCK_SIZE) for length in LENGTHS]
         blocks = tuple(reversed(range(sum(num_blocks))))  # no table is in its natural order
         self.tables = (blocks[: num_blocks[0]], blocks[num_blocks[0] :])
-        group = read_layout(config, "float32").groups[0]
-        storage = KVStorage(group, num_blocks=len(blocks), block_size=BLOCK_SIZE, device=torch.device("cpu"))
-        storage.poison(blocks)
-        self.forward = Forward(model, storage, max_rows=sum(LENGTHS), num_threads=1)
+        self.sequences = _random_sequences(config.vocab_size)
+        self.forward = make(len(blocks))
+        self.close = self.forward.close
+
+    @functools.cached_property
+    def alone(self) -> list[Tensor]:
+        """The logits of each sequence by itself."""
+        return [self.run(_Part(which, 0, tokens)) for which, tokens in enumerate(self.sequences)]
+
+    def compare(self, expected: list[Tensor]) -> str | None:
+        """What differs from plain `transformers`."""
+        for ours, plain in zip(self.alone, expected, strict=True):
+            worst = (ours - plain).abs().max()
+            if not worst <= TOLERANCE * plain.abs().max():
+                return f"its logits differ from plain attention's by up to {worst:.2g}"
+        return None
+
+    def find_dependence(self) -> str | None:
+        """What makes an answer depend on more than its own tokens."""
+        both = self.run(*(_Part(which, 0, tokens) for which, tokens in enumerate(self.sequences)))
+        if not torch.equal(both, torch.cat(self.alone)):
+            return "two sequences in one batch change each other's logits"
+        ends = list(accumulate(CHUNKS))
+        tokens = self.sequences[0]
+        chunks = [self.run(_Part(0, end - n, tokens[end - n : end])) for n, end in zip(CHUNKS, ends, strict=True)]
+        if not torch.equal(torch.cat(chunks), self.alone[0]):
+            return "its logits depend on how a prompt is cut into chunks"
+        return None
 
     def run(self, *parts: _Part) -> Tensor:
         """The logits of every token of the parts, in one batch."""
@@ -97,14 +213,7 @@ class _Trial:
             ticket = Ticket(str(part.which), 0, 1, part.start, self.tables[part.which])
             score = Score(part.start, (0,) * len(part.tokens), 0)  # which asks for a row of logits at each position
             chunks.append(Chunk(ticket, tuple(part.tokens), score=score))
-        return self.forward.run(make_batch(Plan(1, tuple(chunks)), self.forward.paddings))
-
-    def run_in_chunks(self, tokens: list[int]) -> Tensor:
-        """The logits of the first sequence, computed chunk by chunk."""
-        ends = list(accumulate(CHUNKS))
-        return torch.cat(
-            [self.run(_Part(0, end - n, tokens[end - n : end])) for n, end in zip(CHUNKS, ends, strict=True)]
-        )
+        return self.forward.run(Plan(1, tuple(chunks))).clone()
 
 
 def _random_model(config: PreTrainedConfig) -> PreTrainedModel:

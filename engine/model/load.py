@@ -15,29 +15,28 @@ from transformers.utils import logging as transformers_logging
 from config.settings import ModelSettings
 from engine.errors import EngineError, ModelError, ModelNotFound
 from engine.model.gguf import quick_gguf
+from engine.model.gguf_reader import GgufFile
+from engine.model.gguf_weights import find_weights
 from engine.model.locate import first_line, locate_model
-from engine.model.rotary import freeze_rotary
 from engine.model.support import check_config
+from engine.model.weights import WeightSource
 
 CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model in memory, its weights held once, and what the rest of the engine must know of it."""
+class OpenedModel:
+    """A model that was found and can be served as far as its config says; its weights are not read yet."""
 
-    model: PreTrainedModel
-    path: Path  # the folder or GGUF file that it came from, the tokenizer's too
+    config: PreTrainedConfig
+    path: Path  # the folder or GGUF file, the tokenizer's too
     name: str  # the id it is served under
-    architecture: str
     context_length: int  # positions that the model and `max_context` allow
-    vocabulary_size: int
-    dtype: str
+    source: WeightSource | None  # its parameters, where they can be read without `transformers`
 
 
-def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> LoadedModel:
-    """Find, check and read a model; blocking.
+def open_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> OpenedModel:
+    """Find a model and read its config; blocking.
 
     Raises:
         ModelNotFound: there are no such files, or the hub can't be reached.
@@ -49,19 +48,14 @@ def load_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> L
         config = _read_config(path)
         check_config(config)
         context_length = _context_length(config, settings.max_context)
-        dtype = "bfloat16" if settings.weights == "bfloat16" else "float32"
-        progress(f"reading {config.model_type} weights from {path.name}")
-        model = _read_weights(path, config, DTYPES[dtype])
-        freeze_rotary(model, context_length)
-    return LoadedModel(
-        model,
-        path,
-        settings.served_name,
-        architecture=type(model).__name__,
-        context_length=context_length,
-        vocabulary_size=model.get_output_embeddings().weight.shape[0],
-        dtype=dtype,
-    )
+        source = None if path.is_dir() else find_weights(GgufFile(path))
+    return OpenedModel(config, path, settings.served_name, context_length, source)
+
+
+def read_module(opened: OpenedModel, dtype: torch.dtype | None) -> PreTrainedModel:
+    """The model as `transformers` builds it, in `dtype` or in the file's own type; blocking. Raises ModelError."""
+    with quiet_libraries(), _failing_as(f"{opened.path} can't be loaded"):
+        return _read_weights(opened.path, opened.config, dtype or "auto")
 
 
 def _read_config(path: Path) -> PreTrainedConfig:
@@ -74,7 +68,7 @@ def _read_config(path: Path) -> PreTrainedConfig:
     return config
 
 
-def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype | str) -> PreTrainedModel:
     """All weights in `dtype`; those of a GGUF file unpacked, here and never in a step."""
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
     if path.is_dir():

@@ -10,7 +10,10 @@ from torch import Tensor
 from engine.cache.lanes import LaneStorage
 from engine.model.angles import Angles
 from engine.model.encoding import Encoded
-from engine.model.kernels.native import Level, Library, Step
+from engine.model.kernels.choice import Kernels
+from engine.model.kernels.matrix import describe_bits
+from engine.model.kernels.sampling import NativeSampler
+from engine.model.kernels.native import Step
 from engine.model.straight import StraightProgram
 from engine.model.structure import RotaryData, Structure
 from engine.model.weights import WeightSource
@@ -29,32 +32,32 @@ class NativeForward:
         source: WeightSource,
         storage: LaneStorage,
         *,
-        library: Library,
-        level: Level,
+        kernels: Kernels,
         max_rows: int,
         num_threads: int,
         angles: Callable[[RotaryData], Angles],
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         self.storage = storage
-        self.level = level
+        self.level = kernels.level
         compiler = StraightProgram(
             structure,
             source,
             storage,
-            library=library,
-            level=level,
+            library=kernels.library,
+            level=kernels.level,
             max_rows=max_rows,
             angles=angles,
             reencode=reencode,
         )
         self._built = compiler.build()
-        self.weight_bytes = compiler.weight_bytes
+        self.weights = describe_bits(compiler.weight_bytes)
         self._vocabulary = structure.vocabulary
         self._output = self._built.buffers[compiler.logits]
         self._logits = torch.empty(0, structure.vocabulary)
-        self._library = library
-        self.pool = library.open_pool(num_threads)
+        self._library = kernels.library
+        self.pool = self._library.open_pool(num_threads)
+        self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32.

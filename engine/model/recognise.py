@@ -224,7 +224,7 @@ class _Reader:
         return FeedForwardData(
             up=up,
             down=self.linear(f"{prefix}{self.where.down}"),
-            width=getattr(self.config, "n_inner", None) or getattr(self.config, "intermediate_size", 4 * self.hidden),
+            width=self._first("n_inner", "intermediate_size", default=4 * self.hidden),
             activation=self._activation(),
             gated=gated,
         )
@@ -307,8 +307,10 @@ class _Reader:
             return float(self.hidden**0.5)
         return float(getattr(self.config, "embedding_multiplier", 1.0))
 
-    def _first(self, *names: str) -> Any:
-        for name in names:
-            if (value := getattr(self.config, name, None)) is not None:
-                return value
-        raise AttributeError(names[0])
+    def _first(self, *names: str, default: Any = None) -> Any:
+        """The first of these options that is set; a model's options are named as its authors liked."""
+        found = (value for name in names if (value := getattr(self.config, name, None)) is not None)
+        value = next(found, default)
+        if value is None:
+            raise AttributeError(names[0])
+        return value

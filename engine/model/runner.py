@@ -1,28 +1,45 @@
 """Executes plans on a thread of its own: plan in, chosen tokens and log-probabilities out."""
 
 import asyncio
-import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from time import perf_counter
+from typing import Protocol
 
 import torch
+from torch import Tensor
 
-from engine.cache.layout import Layout
-from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.answer import answer
-from engine.model.batch import make_batch
-from engine.model.forward import Forward
-from engine.model.load import LoadedModel
+from engine.model.asks import Sampler
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Plan, StepResult, Ticket
+
+
+class ModelForward(Protocol):
+    """A model's forward pass: the universal path's, or the straight-line decoder's."""
+
+    weights: str  # the bits that its matrices are kept in, for people
+
+    @property
+    def sampler(self) -> Sampler:
+        """What chooses and scores by its logits."""
+        ...
+
+    def run(self, plan: Plan) -> Tensor:
+        """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+        ...
+
+    def close(self) -> None:
+        """End what it keeps running."""
+        ...
 
 
 class ModelRunner:
     """Implements `engine.step.Runner`: one plan at a time, all of them on one thread."""
 
-    def __init__(self, forward: Forward, thread: ThreadPoolExecutor, *, incarnation: int = 1) -> None:
+    def __init__(self, forward: ModelForward, thread: ThreadPoolExecutor, *, incarnation: int = 1) -> None:
         self.forward = forward
         self._thread = thread
         self._incarnation = incarnation
@@ -39,32 +56,21 @@ class ModelRunner:
     def close(self) -> None:
         """End the thread, after the step that it runs."""
         self._thread.shutdown(wait=True)
+        self.forward.close()
 
 
-def make_runner(
-    loaded: LoadedModel,
-    layout: Layout,
-    *,
-    num_blocks: int,
-    block_size: int,
-    max_positions: int,
-    num_threads: int | None = None,
-    incarnation: int = 1,
-) -> ModelRunner:
-    """Reserve the cache and prepare the model on a new thread; blocking.
-
-    `max_positions` is the most positions of a step; `num_threads` None is one for each core that this
-    process may use. `loaded.model` belongs to the runner from now on.
-    """
+def make_runner(make_forward: Callable[[], ModelForward], *, incarnation: int = 1) -> ModelRunner:
+    """Make the forward pass on a new thread, which is then its own, and try it once; blocking."""
     thread = ThreadPoolExecutor(1, thread_name_prefix="model-step")
 
-    def prepare() -> Forward:
-        device = loaded.model.device
-        storage = KVStorage(layout.groups[0], num_blocks=num_blocks, block_size=block_size, device=device)
-        threads = num_threads or len(os.sched_getaffinity(0))
+    def prepare() -> ModelForward:
         with torch.inference_mode():
-            forward = Forward(loaded.model, storage, max_rows=max_positions, num_threads=threads)
-            _try_first_step(forward)
+            forward = make_forward()
+            try:
+                _try_first_step(forward)
+            except BaseException:
+                forward.close()
+                raise
             return forward
 
     try:
@@ -74,7 +80,7 @@ def make_runner(
         raise
 
 
-def _try_first_step(forward: Forward) -> None:
+def _try_first_step(forward: ModelForward) -> None:
     """Show that the cache has the model's shape, and pay for what libraries set up at their first call."""
     ticket = Ticket("first step", epoch=0, incarnation=0, base=0, blocks=(0,))
     chunk = Chunk(ticket, (0,), Choose(Sampling(seed=0), choice=0, output_index=0))
@@ -85,14 +91,12 @@ def _try_first_step(forward: Forward) -> None:
 
 
 @torch.inference_mode()
-def run_step(forward: Forward, plan: Plan) -> StepResult:
+def run_step(forward: ModelForward, plan: Plan) -> StepResult:
     """Execute one plan; blocking."""
     times = [perf_counter()]
-    batch = make_batch(plan, forward.paddings)
+    logits = forward.run(plan)
     times.append(perf_counter())
-    logits = forward.run(batch)
+    results = answer(plan.chunks, logits, forward.sampler)
     times.append(perf_counter())
-    results = answer(plan.chunks, logits)
-    times.append(perf_counter())
-    stages = zip(("batch", "model", "sample"), pairwise(times), strict=True)
+    stages = zip(("model", "sample"), pairwise(times), strict=True)
     return StepResult(plan.number, results, tuple((stage, after - before) for stage, (before, after) in stages))

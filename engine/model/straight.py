@@ -1,5 +1,6 @@
 """The straight-line decoder: a structure and its parameters as one program of native instructions."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -31,12 +32,10 @@ from engine.model.kernels.native import (
     Norm,
     NormKind,
     Op,
-    Pointer,
     Rotary,
     Route,
     Scoring,
     Softcap,
-    Weight,
 )
 from engine.model.structure import (
     AttentionData,
@@ -73,7 +72,7 @@ class StraightProgram:
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         self.structure = structure
-        self.weight_bytes = 0
+        self.weight_bytes: Counter[Kind] = Counter()
         self._source = source
         self._storage = storage
         self._library = library
@@ -268,14 +267,14 @@ class StraightProgram:
         biases = None
         if bias is not None:
             table = _in_order(self._source.encoded(bias).dense(), interleaved=expand and feed.interleaved)
-            biases = builder.array([builder.pointer(row) or 0 for row in table], Pointer)
+            biases = builder.pointers(list(table))
         body = Experts(
             input=rows,
             output=output,
             experts=feed.count,
             chosen=feed.chosen,
             expand=expand,
-            weights=builder.array([builder.weight(matrix) for matrix in matrices], Weight),
+            weights=builder.weights(matrices),
             biases=biases,
         )
         builder.emit(Op.EXPERTS, body)
@@ -390,7 +389,7 @@ class StraightProgram:
 
     def _packed(self, encoded: Encoded) -> Matrix:
         matrix = pack(self._library, encoded)
-        self.weight_bytes += matrix.num_bytes
+        self.weight_bytes[matrix.kind] += matrix.num_bytes
         return matrix
 
     def _angles_of(self, data: RotaryData) -> Angles:

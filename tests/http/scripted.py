@@ -100,7 +100,7 @@ def build(settings: Settings, script: Script) -> Built:
         engine=Engine(
             runner=ScriptedRunner(script),
             tables=BlockTables(num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE, fingerprint="scripted"),
-            info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", cache),
+            info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", "a script", cache),
             vocabulary=ByteTokenizer.vocabulary,
             settings=settings.engine,
         ),

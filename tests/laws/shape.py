@@ -61,5 +61,6 @@ class Shape:
             vocabulary_size=VOCABULARY_SIZE,
             architecture="digest",
             dtype="hash",
+            runs_on="arithmetic",
             cache=CacheInfo(self.block_size, self.num_blocks, 1, "hash", "one slot a position"),
         )

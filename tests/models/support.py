@@ -8,7 +8,6 @@ from transformers import PreTrainedModel
 
 from engine.cache.layout import read_layout
 from engine.cache.storage import KVStorage
-from engine.model.batch import make_batch
 from engine.model.forward import Forward
 from engine.step import Chunk, Plan, Score, Ticket
 
@@ -33,5 +32,5 @@ def run(forward: Forward, *parts: Part) -> list[Tensor]:
         every = Score(start, (0,) * len(tokens), 0)  # asks for a row of logits at each position
         chunks.append(Chunk(Ticket("s", 0, 1, start, tuple(blocks)), tuple(tokens), score=every))
     with torch.inference_mode():
-        logits = forward.run(make_batch(Plan(1, tuple(chunks)), forward.paddings))
+        logits = forward.run(Plan(1, tuple(chunks)))
     return list(logits.split([len(tokens) for _, tokens, _ in parts]))

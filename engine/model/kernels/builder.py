@@ -23,6 +23,7 @@ from engine.model.kernels.native import (
     Linear,
     Norm,
     Op,
+    Pointer,
     Program,
     Route,
     Softcap,
@@ -103,9 +104,15 @@ class Builder:
         self.keep(matrix)
         return matrix.weight()
 
-    def array(self, values: Sequence[ctypes.Structure] | Sequence[int], kind: type) -> int:
-        """Where an array of structures or pointers lies, which is kept."""
-        array = (kind * len(values))(*values)
+    def weights(self, matrices: Sequence[Matrix]) -> int:
+        """Where an array of matrices as instructions name them lies; they are kept."""
+        array = (Weight * len(matrices))(*(self.weight(matrix) for matrix in matrices))
+        self.keep(array)
+        return ctypes.addressof(array)
+
+    def pointers(self, tensors: Sequence[Tensor]) -> int:
+        """Where an array of the addresses of float32 tensors lies, which are kept."""
+        array = (Pointer * len(tensors))(*(self.pointer(tensor) for tensor in tensors))
         self.keep(array)
         return ctypes.addressof(array)
 

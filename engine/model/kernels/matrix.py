@@ -1,5 +1,6 @@
 """Matrices packed once, in the bits that they have, for the native kernels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -51,3 +52,12 @@ def pack(library: Library, encoded: Encoded) -> Matrix:
     scales, minima = (None if part is None else part.ctypes.data for part in (encoded.scales, encoded.minima))
     library.pack(matrix.weight(), encoded.values.ctypes.data, scales, minima)
     return matrix
+
+
+NAMES = {Kind.F32: "float32", Kind.F16: "float16", Kind.BF16: "bfloat16", Kind.Q8: "int8", Kind.Q4: "int4"}
+
+
+def describe_bits(num_bytes: Mapping[Kind, int]) -> str:
+    """The bits that matrices are kept in, those of most bytes first: for people."""
+    kinds = sorted(num_bytes, key=lambda kind: -num_bytes[kind])
+    return "+".join(NAMES[kind] for kind in kinds)

@@ -87,7 +87,7 @@ async def test_a_step_answers_each_chunk_in_order_and_says_where_the_time_went(r
     assert [each.ticket for each in result.chunks] == [first.ticket, second.ticket]
     assert result.chunks[0].token is not None
     assert result.chunks[1].token is None
-    assert [stage for stage, _ in result.seconds] == ["batch", "model", "sample"]
+    assert [stage for stage, _ in result.seconds] == ["model", "sample"]
     assert all(seconds >= 0 for _, seconds in result.seconds)
 
 

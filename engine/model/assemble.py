@@ -1,0 +1,190 @@
+"""From a located model to the forward pass that serves it, on the best path that its structure allows."""
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from config.settings import CacheSettings, ModelSettings
+from engine.cache.lanes import LaneStorage
+from engine.cache.layout import LANES, Layout, read_layout
+from engine.cache.storage import KVStorage
+from engine.errors import ModelUnsupported
+from engine.model.angles import Angles, make_angles
+from engine.model.encoding import Encoded
+from engine.model.forward import Forward
+from engine.model.gate import Verdict, check_structure
+from engine.model.kernels.choice import Kernels, choose_kernels
+from engine.model.load import OpenedModel, read_module
+from engine.model.module_weights import ModuleWeights
+from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
+from engine.model.precision import Precision, encode_as
+from engine.model.recognise import recognise
+from engine.model.rotary import freeze_rotary
+from engine.model.runner import ModelForward
+from engine.model.structure import RotaryData
+from engine.model.weights import WeightSource
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much a forward pass must hold."""
+
+    num_blocks: int
+    block_size: int
+    max_positions: int  # of a step
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What will serve a model: how its cache is laid out, on which path, and what makes the forward pass."""
+
+    layout: Layout
+    architecture: str
+    vocabulary_size: int
+    runs_on: str
+    make_forward: Callable[[Sizes], ModelForward]
+
+
+def assemble(
+    opened: OpenedModel, settings: ModelSettings, cache: CacheSettings, *, progress: Callable[[str], None]
+) -> Assembly:
+    """Choose the path for a model; blocking. Raises ModelUnsupported."""
+    kernels = kernels_for(settings, cache)
+    progress("checking the model's answers on a small copy")
+    verdict = check_structure(opened.config, kernels)
+    layout = read_layout(opened.config, cache_dtype(settings, cache, kernels))
+    path = "straight-line decoder" if verdict.straight else "modules of transformers"
+    make = functools.partial(_make_forward, opened, settings, kernels, verdict, layout)
+    return Assembly(
+        layout,
+        architecture=MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[opened.config.model_type],
+        vocabulary_size=opened.config.vocab_size,
+        runs_on=f"{path}, {kernels or 'torch'}",
+        make_forward=make,
+    )
+
+
+def _make_forward(
+    opened: OpenedModel,
+    settings: ModelSettings,
+    kernels: Kernels | None,
+    verdict: Verdict,
+    layout: Layout,
+    sizes: Sizes,
+) -> ModelForward:
+    threads = settings.num_threads or len(os.sched_getaffinity(0))
+    if kernels is not None and verdict.straight:
+        source = opened.source or ModuleWeights(read_module(opened, None))
+        return _straight(opened, source, verdict, kernels, settings.weights, layout, sizes, threads)
+    dtype = getattr(torch, torch_dtype(settings.weights)) if kernels is None else None
+    model = read_module(opened, dtype)
+    freeze_rotary(model, opened.context_length)
+    return _universal(model, kernels, settings.weights, layout, sizes, threads)
+
+
+def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None:
+    """The kernels to serve with; None is torch. Raises ModelUnsupported where the settings ask for more than that."""
+    kernels = choose_kernels(settings.kernels)
+    if kernels is not None and cache.block_size % LANES:
+        if settings.kernels != "auto":
+            raise ModelUnsupported(
+                f"cache.block_size is {cache.block_size}, and model.kernels {settings.kernels} take multiples of {LANES}"
+            )
+        logger.warning("blocks of %d positions run on torch: kernels take multiples of %d", cache.block_size, LANES)
+        kernels = None
+    if kernels is None:
+        _check_torch(settings, cache)
+    return kernels
+
+
+def _check_torch(settings: ModelSettings, cache: CacheSettings) -> None:
+    for name, value in (("model.weights", settings.weights), ("cache.dtype", cache.dtype)):
+        if value in ("int8", "int4"):
+            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels")
+
+
+def cache_dtype(settings: ModelSettings, cache: CacheSettings, kernels: Kernels | None) -> str:
+    """The type of the cached rows: as it is set, or as the weights are computed with."""
+    if cache.dtype != "auto":
+        return cache.dtype
+    if kernels is None:
+        return torch_dtype(settings.weights)
+    return "float32" if settings.weights == "float32" else "bfloat16"
+
+
+def torch_dtype(weights: Precision) -> str:
+    """What torch's operators compute in: float32, but for weights that were asked for in bfloat16."""
+    return "bfloat16" if weights == "bfloat16" else "float32"
+
+
+def _straight(
+    opened: OpenedModel,
+    source: WeightSource,
+    verdict: Verdict,
+    kernels: Kernels,
+    precision: Precision,
+    layout: Layout,
+    sizes: Sizes,
+    num_threads: int,
+) -> NativeForward:
+    structure = recognise(opened.config, source.names())
+    if structure is None:
+        raise ModelUnsupported(f"{opened.path.name} has other parameters than a {opened.config.model_type} model")
+    return NativeForward(
+        structure,
+        source,
+        _lanes(layout, sizes),
+        kernels=kernels,
+        max_rows=sizes.max_positions,
+        num_threads=num_threads,
+        angles=_angles(verdict, opened.config, opened.context_length),
+        reencode=_reencode(precision),
+    )
+
+
+def _universal(
+    model: PreTrainedModel,
+    kernels: Kernels | None,
+    precision: Precision,
+    layout: Layout,
+    sizes: Sizes,
+    num_threads: int,
+) -> Forward | PackedForward:
+    rows, threads = sizes.max_positions, num_threads
+    if kernels is not None:
+        return PackedForward(
+            model,
+            _lanes(layout, sizes),
+            kernels=kernels,
+            max_rows=rows,
+            num_threads=threads,
+            reencode=_reencode(precision),
+        )
+    cpu = torch.device("cpu")
+    storage = KVStorage(layout.groups[0], num_blocks=sizes.num_blocks, block_size=sizes.block_size, device=cpu)
+    return Forward(model, storage, max_rows=rows, num_threads=threads)
+
+
+def _lanes(layout: Layout, sizes: Sizes) -> LaneStorage:
+    return LaneStorage(layout.groups[0], num_blocks=sizes.num_blocks, block_size=sizes.block_size)
+
+
+def _reencode(precision: Precision) -> Callable[[Encoded], Encoded]:
+    return lambda matrix: encode_as(matrix, precision)
+
+
+def _angles(verdict: Verdict, config: PreTrainedConfig, context_length: int) -> Callable[[RotaryData], Angles]:
+    def angles(data: RotaryData) -> Angles:
+        assert verdict.rotary is not None, "a layer that turns its heads has a module that says by how much"
+        return make_angles(verdict.rotary, config, data, context_length=context_length)
+
+    return angles

@@ -1,0 +1,165 @@
+"""The kernels as torch operators, one call an instruction or two: for modules that run one by one.
+
+`torch.ops.tidemark.linear` and `torch.ops.tidemark.attention` have fake implementations, so that a graph
+with them can be traced. A straight-line decoder runs whole programs instead.
+"""
+
+import ctypes
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.model.kernels.builder import WIDTH_QUANTUM
+from engine.model.kernels.library import library
+from engine.model.kernels.native import (
+    Attention,
+    Buffer,
+    Cache,
+    CacheType,
+    Format,
+    Heads,
+    Instruction,
+    Kind,
+    Level,
+    Library,
+    Linear,
+    Norm,
+    NormKind,
+    Op,
+    Program,
+    Rotary,
+    Step,
+    Weight,
+)
+
+FLOAT_BYTES = 4
+CACHE_TYPES = {torch.float32: CacheType.F32, torch.bfloat16: CacheType.BF16, torch.int8: CacheType.INT8}
+
+
+@torch.library.custom_op("tidemark::linear", mutates_args=())
+def linear(rows: Tensor, data: Tensor, bias: Tensor | None, form: list[int], level: int, pool: int) -> Tensor:
+    """Rows [n, inputs] float32 times a packed matrix -> [n, outputs] float32.
+
+    `data` is the matrix's, `form` its (outputs, inputs, kind, block, has_min), `bias` [outputs] float32;
+    `level` and `pool` say where it runs.
+    """
+    outputs, inputs, kind, block, has_min = form
+    weight = Weight(data.data_ptr(), data.shape[1], outputs, inputs, kind, block, has_min)
+    out = rows.new_empty(len(rows), outputs)
+    split = level == Level.AMX and kind != Kind.F32
+    plain = _padded(rows)
+    read = torch.empty_like(plain)
+    shape = (read.data_ptr(), read.shape[1] * FLOAT_BYTES, inputs)
+    buffers = [_plain(plain, inputs), Buffer(*shape, Format.SPLIT if split else Format.PLAIN), _plain(out, outputs)]
+    copy = Norm(input=0, output=1, kind=NormKind.NONE, scale=1.0)
+    body = Linear(input=1, output=2, scale=1.0, weight=weight, bias=None if bias is None else bias.data_ptr())
+    code = [_instruction(Op.NORM, copy), _instruction(Op.LINEAR, body)]
+    _run(level, pool, code, buffers, Step(num_rows=len(rows)))
+    return out
+
+
+@linear.register_fake
+def _(rows: Tensor, data: Tensor, bias: Tensor | None, form: list[int], level: int, pool: int) -> Tensor:
+    return rows.new_empty(rows.shape[0], form[0])
+
+
+@torch.library.custom_op("tidemark::attention", mutates_args=("keys", "values"))
+def attention(
+    qkv: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    scales: list[Tensor],
+    step: list[Tensor],
+    sinks: Tensor | None,
+    form: list[int],
+    softcap: float,
+    level: int,
+    pool: int,
+) -> Tensor:
+    """Write K and V to the cache, attend over all that it holds: [n, heads × dim] float32.
+
+    `qkv` [n, (heads + 2 × kv heads) × dim] float32 has scaled queries; `keys` and `values` are one layer's
+    cache, `scales` theirs where they are int8; `step` has int32 positions [n], slots [n], spans [chunks, 4]
+    and block tables; `form` is (heads, kv heads, dim, block size, window or 0).
+    """
+    heads, kv_heads, dim, block_size, window = form
+    padded = -(-dim // 16) * 16
+    cache = Cache(
+        keys.data_ptr(),
+        values.data_ptr(),
+        *([scale.data_ptr() for scale in scales] or (None, None)),
+        kv_heads,
+        dim,
+        dim,
+        block_size,
+        CACHE_TYPES[keys.dtype],
+    )
+    plain = _padded(qkv)
+    queries, mixed = (_padded(qkv.new_empty(len(qkv), heads * each)) for each in (padded, dim))
+    buffers = [_plain(plain, qkv.shape[1]), _plain(queries, heads * padded), _plain(mixed, heads * dim)]
+    write = Heads(input=0, output=1, heads=heads, rotary=Rotary.NONE, scale=1.0, cache=cache)
+    read = Attention(
+        input=1,
+        output=2,
+        heads=heads,
+        window=window,
+        softcap=softcap,
+        sinks=None if sinks is None else sinks.data_ptr(),
+        cache=cache,
+    )
+    positions, slots, spans, blocks = step
+    native_step = Step(
+        num_rows=len(qkv),
+        num_spans=len(spans),
+        positions=positions.data_ptr(),
+        slots=slots.data_ptr(),
+        spans=spans.data_ptr(),
+        blocks=blocks.data_ptr(),
+    )
+    _run(level, pool, [_instruction(Op.HEADS, write), _instruction(Op.ATTENTION, read)], buffers, native_step)
+    return mixed[:, : heads * dim].contiguous()
+
+
+@attention.register_fake
+def _(
+    qkv: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    scales: list[Tensor],
+    step: list[Tensor],
+    sinks: Tensor | None,
+    form: list[int],
+    softcap: float,
+    level: int,
+    pool: int,
+) -> Tensor:
+    return qkv.new_empty(qkv.shape[0], form[0] * form[2])
+
+
+def _padded(rows: Tensor) -> Tensor:
+    """The rows, with zeros behind each up to a multiple of 32 values."""
+    return functional.pad(rows, (0, -rows.shape[1] % WIDTH_QUANTUM)).contiguous()
+
+
+def _plain(rows: Tensor, width: int) -> Buffer:
+    return Buffer(rows.data_ptr(), rows.shape[1] * FLOAT_BYTES, width, Format.PLAIN)
+
+
+def _instruction(op: Op, body: ctypes.Structure) -> Instruction:
+    instruction = Instruction(op=op)
+    setattr(instruction.body, op.name.lower(), body)
+    return instruction
+
+
+def _run(level: int, pool: int, instructions: list[Instruction], buffers: list[Buffer], step: Step) -> None:
+    code = (Instruction * len(instructions))(*instructions)
+    rows = (Buffer * len(buffers))(*buffers)
+    program = Program(ctypes.addressof(code), len(code), len(rows), ctypes.addressof(rows))
+    _library().run(pool, Level(level), program, step)
+
+
+def _library() -> Library:
+    loaded = library()
+    assert loaded is not None, "who holds a pool has the library"
+    return loaded

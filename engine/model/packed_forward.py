@@ -1,0 +1,72 @@
+"""The universal path with the native kernels in it: any decoder of `transformers`, module by module."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.cache.lanes import LaneStorage
+from engine.errors import ModelUnsupported
+from engine.model.attention import NAME, attach
+from engine.model.batch import make_batch
+from engine.model.encoding import Encoded
+from engine.model.kernels.choice import Kernels
+from engine.model.kernels.matrix import describe_bits
+from engine.model.kernels.native import Kind
+from engine.model.kernels.sampling import NativeSampler
+from engine.model.packed import KernelAttention, pack_linears
+from engine.model.padding import settle_paddings
+from engine.step import Plan
+
+
+class PackedForward:
+    """Runs plans through a model with our attention and packed linears in it; changes that model.
+
+    Linears and attention give a row the same bits in every company; batches are padded for the sake of
+    the pointwise operators between them. Made and run on one thread.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        storage: LaneStorage,
+        *,
+        kernels: Kernels,
+        max_rows: int,
+        num_threads: int,
+        reencode: Callable[[Encoded], Encoded],
+    ) -> None:
+        self.storage = storage
+        self._library = kernels.library
+        self.pool = self._library.open_pool(num_threads)
+        self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)
+        self._model = model.eval()
+        linears = pack_linears(model, kernels=kernels, pool=self.pool, reencode=reencode)
+        model.float()  # what is left: norms, embeddings
+        body = [linear for linear in linears if linear is not model.get_output_embeddings()]
+        widths = {width for linear in body for width in (linear.matrix.inputs, linear.matrix.outputs)}
+        num_bytes: Counter[Kind] = Counter()
+        for linear in linears:
+            num_bytes[linear.matrix.kind] += linear.matrix.num_bytes
+        self.weights = describe_bits(num_bytes)
+        self.paddings = settle_paddings(widths, quantum=1, max_rows=max_rows, dtype=model.dtype)
+        if not self.paddings:
+            raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
+        self.attention = KernelAttention(storage, kernels=kernels, pool=self.pool)
+        attach(model, self.attention)
+        model.set_attn_implementation(NAME)
+
+    def run(self, plan: Plan) -> Tensor:
+        """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+        batch = make_batch(plan, self.paddings)
+        self.attention.begin(batch.spans)
+        output = self._model(
+            input_ids=batch.ids, position_ids=batch.positions, use_cache=False, logits_to_keep=batch.logit_rows
+        )
+        logits: Tensor = output.logits[0]
+        return logits.float()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._library.close_pool(self.pool)
