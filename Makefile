@@ -25,7 +25,7 @@ FETCHED := $(if $(filter $(DEFAULT_MODEL),$(MODEL)),$(DEFAULT_MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test check format laws-hour mutants bench bench-transformers clean
+.PHONY: help serve trace model test check format laws-hour mutants bench bench-peers bench-kernels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -63,11 +63,14 @@ mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show t
 bench: $(INSTALLED_DEV) $(FETCHED) ## measure the server
 	$(VENV)/bin/python -m benchmarks.bench --model '$(MODEL)' $(ARGS)
 
-bench-transformers: $(INSTALLED_DEV) $(FETCHED) ## measure the server beside transformers serve
-	$(VENV)/bin/python -m benchmarks.transformers_serve --model '$(MODEL)' $(ARGS)
+bench-peers: $(INSTALLED_DEV) $(FETCHED) ## measure the server beside llama.cpp and OpenVINO; installs them into .peers first
+	$(VENV)/bin/python -m benchmarks.bench_peers --model '$(MODEL)' $(ARGS)
+
+bench-kernels: $(INSTALLED_DEV) ## measure the kernels beside what the machine allows
+	$(VENV)/bin/python -m benchmarks.bench_kernels $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
-	rm -rf $(VENV) .models .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
+	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # An installation whose mark is missing never ended, or is another Python's: it is made anew.

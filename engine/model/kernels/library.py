@@ -17,7 +17,7 @@ def library() -> Library | None:
     path = Path(__file__).with_name(NAME)
     try:
         loaded = Library(path)
-    except (OSError, LibraryMismatch) as error:
+    except (OSError, AttributeError, LibraryMismatch) as error:  # no file, a call that it lacks, other structures
         reason = str(error) if path.exists() else "it was not built: that takes a C++ compiler, and `make kernels`"
         logger.warning("the native kernels are not used, and the model step is several times slower: %s", reason)
         return None
