@@ -7,13 +7,24 @@ ARG BASE=python:3.11-slim-bookworm
 
 FROM scratch AS wheels
 
-FROM ${BASE}
+# The kernels are compiled here for every x86-64 CPU: which of them runs is chosen when the server starts.
+FROM ${BASE} AS build
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY . .
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    PIP_FIND_LINKS=/wheels python -m pip install --no-cache-dir --constraint constraints.txt . \
+    PIP_FIND_LINKS=/wheels python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist . \
+    && python -m zipfile --list /dist/tidemark-*.whl | grep --quiet libtidemark.so
+
+FROM ${BASE}
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    --mount=type=bind,from=build,source=/dist,target=/dist \
+    --mount=type=bind,source=constraints.txt,target=/constraints.txt \
+    PIP_FIND_LINKS=/wheels python -m pip install --no-cache-dir --constraint /constraints.txt /dist/tidemark-*.whl \
     && useradd --create-home --uid 10001 tidemark
 USER tidemark
 ENV TIDEMARK_SERVER__HOST=0.0.0.0
