@@ -61,62 +61,23 @@ class Commit:
             sequence.failures = 0
         self._tables.index(sequence)
         self._observe(sequence, len(accepted), now)
-        end = self._cut(sequence, accepted, result.logprob)
-        return self._advance(sequence, end, accepted)
-
-    def _cut(self, sequence: Sequence, accepted: tuple[int, ...], logprob: TokenLogprob | None) -> End | None:
-        """Feed what was accepted to the text and say whether the sequence ends with it."""
-        for token in accepted:
-            self._output_of(sequence).held.append((token, logprob))
-            end = self._feed(sequence, token)
-            if end is not None:
-                return end
-        if sequence.request.chooses_nothing and sequence.num_owed == 0:
-            return End(FinishReason.LENGTH, sequence.usage)
-        return None
-
-    def _feed(self, sequence: Sequence, token: int) -> End | None:
-        stopping = sequence.request.stopping
-        text = self._output_of(sequence).text
-        if token in stopping.eos_ids or token in stopping.token_ids:
-            text.push(token, silent=not stopping.include_stop, matching=False)
-            matched = None if token in stopping.eos_ids else token
-            return End(FinishReason.STOP, sequence.usage, matched)
-        stop = text.push(token, matching=sequence.num_outputs >= stopping.min_tokens)
-        if stop is not None:
-            return End(FinishReason.STOP, sequence.usage, stop)
-        if len(sequence.tokens) >= sequence.max_length:
-            return End(FinishReason.LENGTH, sequence.usage)
-        return None
+        output = self._output_of(sequence)
+        end = _cut(sequence, output, accepted, result.logprob)
+        return self._advance(sequence, output, end, accepted)
 
     def end(self, sequence: Sequence, reason: FinishReason, error: EngineError | None = None) -> Advance:
         """End a sequence from outside a step: what it has accepted is final, its cache goes back."""
-        return self._advance(sequence, End(reason, sequence.usage, error=error), ())
+        output = self._output_of(sequence)
+        return self._advance(sequence, output, End(reason, sequence.usage, error=error), ())
 
-    def _advance(self, sequence: Sequence, end: End | None, accepted: tuple[int, ...]) -> Advance:
-        delta = self._delta(sequence, end)
-        publish_upto = sequence.num_prompt + self._output_of(sequence).num_released
+    def _advance(self, sequence: Sequence, output: _Output, end: End | None, accepted: tuple[int, ...]) -> Advance:
+        delta = _delta(sequence, output, end)
         if end is not None:
             self._tables.release(sequence)
             self._roster.move(sequence, State.FINISHED)
             del self._outputs[sequence.id]
+        publish_upto = sequence.num_prompt + output.num_released
         return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted)
-
-    def _delta(self, sequence: Sequence, end: End | None) -> Delta | None:
-        output = self._output_of(sequence)
-        released = output.text.finish() if end else output.text.release()
-        tokens = _tokens(output, released)
-        if not (released.text or tokens or end):
-            return None
-        return Delta(sequence.choice, released.text, tokens, self._scores(sequence, output), end)
-
-    def _scores(self, sequence: Sequence, output: _Output) -> tuple[TokenLogprob | None, ...] | None:
-        """The prompt's log-probabilities, once, when all of them are there."""
-        complete = len(sequence.prompt_logprobs) == sequence.num_prompt
-        if sequence.request.prompt_logprobs is None or output.scores_sent or not complete:
-            return None
-        output.scores_sent = True
-        return tuple(sequence.prompt_logprobs)
 
     def _output_of(self, sequence: Sequence) -> _Output:
         if sequence.id not in self._outputs:
@@ -146,6 +107,50 @@ def _fits(ticket: Ticket, chunk: Chunk, sequence: Sequence, incarnation: int) ->
     """Whether a result is this chunk's own, and the sequence still stands where the chunk began."""
     now = (sequence.epoch, incarnation, sequence.ledger.computed)
     return ticket == chunk.ticket and (ticket.epoch, ticket.incarnation, ticket.base) == now
+
+
+def _cut(sequence: Sequence, output: _Output, accepted: tuple[int, ...], logprob: TokenLogprob | None) -> End | None:
+    """Feed what was accepted to the text and say whether the sequence ends with it."""
+    for token in accepted:
+        output.held.append((token, logprob))
+        end = _feed(sequence, output.text, token)
+        if end is not None:
+            return end
+    if sequence.request.chooses_nothing and sequence.num_owed == 0:
+        return End(FinishReason.LENGTH, sequence.usage)
+    return None
+
+
+def _feed(sequence: Sequence, text: TextStream, token: int) -> End | None:
+    stopping = sequence.request.stopping
+    if token in stopping.eos_ids or token in stopping.token_ids:
+        text.push(token, silent=not stopping.include_stop, matching=False)
+        matched = None if token in stopping.eos_ids else token
+        return End(FinishReason.STOP, sequence.usage, matched)
+    stop = text.push(token, matching=sequence.num_outputs >= stopping.min_tokens)
+    if stop is not None:
+        return End(FinishReason.STOP, sequence.usage, stop)
+    if len(sequence.tokens) >= sequence.max_length:
+        return End(FinishReason.LENGTH, sequence.usage)
+    return None
+
+
+def _delta(sequence: Sequence, output: _Output, end: End | None) -> Delta | None:
+    released = output.text.finish() if end else output.text.release()
+    tokens = _tokens(output, released)
+    if not (released.text or tokens or end):
+        return None
+    return Delta(sequence.choice, released.text, tokens, _scores(sequence, output), end)
+
+
+def _scores(sequence: Sequence, output: _Output) -> tuple[TokenLogprob | None, ...] | None:
+    """The prompt's log-probabilities, once, when all of them are there."""
+    if sequence.request.prompt_logprobs is None or output.scores_sent:
+        return None
+    if len(sequence.prompt_logprobs) < sequence.num_prompt:
+        return None
+    output.scores_sent = True
+    return tuple(sequence.prompt_logprobs)
 
 
 def _tokens(output: _Output, released: Released) -> tuple[OutputToken, ...]:

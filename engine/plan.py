@@ -145,6 +145,8 @@ def _chooses(sequence: Sequence, count: int) -> bool:
 
 def _fit(wanted: list[Grant], roster: Roster, tables: BlockTables) -> Decision:
     """Cut what is wanted, oldest first, to the blocks there are, and name whose cache is taken for it."""
+    if sum(tables.num_missing(grant.sequence, grant.upto) for grant in wanted) <= tables.pool.num_available:
+        return Decision(tuple(wanted))  # as nearly always
     grants: list[Grant] = []
     victims: list[Sequence] = []
     taken = 0
@@ -194,26 +196,26 @@ def reserve(
 
 
 def _issue(grant: Grant, incarnation: int) -> Chunk:
-    sequence = grant.sequence
+    sequence, upto = grant.sequence, grant.upto
     base = sequence.ledger.computed
     chunk = Chunk(
         ticket=Ticket(sequence.id, sequence.epoch, incarnation, base, tuple(sequence.blocks)),
-        tokens=tuple(sequence.tokens[base : grant.upto]),
+        tokens=tuple(sequence.tokens[base:upto]),
         choose=_choose(sequence) if _chooses(sequence, grant.count) else None,
         score=_score(sequence, grant.count),
     )
-    sequence.ledger.plan(Planned(grant.upto))
+    sequence.ledger.plan(Planned(upto))
     return chunk
 
 
 def _choose(sequence: Sequence) -> Choose:
-    request = sequence.request
+    request, num_outputs = sequence.request, sequence.num_outputs
     outputs = tuple(sequence.tokens[sequence.num_prompt :]) if request.sampling.penalizes else ()
-    too_early = sequence.num_outputs < request.stopping.min_tokens
+    too_early = num_outputs < request.stopping.min_tokens
     return Choose(
         sampling=request.sampling,
         choice=sequence.choice,
-        output_index=sequence.num_outputs,
+        output_index=num_outputs,
         prompt=request.prompt if request.sampling.repetition_penalty != 1.0 else (),
         outputs=outputs,
         banned=tuple(sorted(request.stopping.eos_ids | request.stopping.token_ids)) if too_early else (),
@@ -222,8 +224,10 @@ def _choose(sequence: Sequence) -> Choose:
 
 
 def _score(sequence: Sequence, count: int) -> Score | None:
-    first, stop = _score_range(sequence, count)
     top = sequence.request.prompt_logprobs
-    if top is None or first == stop:
+    if top is None:
+        return None
+    first, stop = _score_range(sequence, count)
+    if first == stop:
         return None
     return Score(first, tuple(sequence.tokens[first + 1 : stop + 1]), top)

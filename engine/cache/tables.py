@@ -57,13 +57,16 @@ class BlockTables:
         counts = [(sequence, self.num_missing(sequence, upto)) for sequence, upto in wanted]
         assert sum(count for _, count in counts) <= self.pool.num_available, "the plan fits the pool"
         for sequence, count in counts:
-            sequence.blocks.extend(self.pool.reserve(count))
+            if count:
+                sequence.blocks.extend(self.pool.reserve(count))
 
     def index(self, sequence: Sequence) -> None:
         """Make the sequence's full computed blocks known. Called at commit, when they are also accepted."""
         if not self.prefix_caching:
             return
         upto = min(sequence.ledger.computed, sequence.ledger.accepted)
+        if upto // self.block_size == sequence.num_indexed:
+            return
         self._extend_keys(sequence, upto)
         for index in range(sequence.num_indexed, upto // self.block_size):
             block = sequence.blocks[index]

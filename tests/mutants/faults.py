@@ -377,6 +377,6 @@ MUTANTS = (
     mutant(
         "law 22",
         "randomness depends on the step",
-        ("engine/plan.py", "_choose", "output_index=sequence.num_outputs", "output_index=sequence.ledger.planned"),
+        ("engine/plan.py", "_choose", "output_index=num_outputs", "output_index=sequence.ledger.planned"),
     ),
 )
