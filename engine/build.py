@@ -68,7 +68,9 @@ def _tables(settings: Settings, opened: "OpenedModel", info: ModelInfo) -> Block
     return BlockTables(
         num_blocks=info.cache.num_blocks,
         block_size=settings.cache.block_size,
-        fingerprint=f"{opened.path} {info.architecture} {info.dtype} {info.runs_on} {info.cache.layout} {info.cache.dtype}",
+        fingerprint=" ".join(
+            (str(opened.path), info.architecture, info.dtype, info.runs_on, info.cache.layout, info.cache.dtype)
+        ),
         prefix_caching=settings.cache.prefix_caching,
     )
 

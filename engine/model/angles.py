@@ -25,9 +25,7 @@ def find_rotary(model: nn.Module) -> type[nn.Module] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def make_angles(
-    rotary: type[nn.Module], config: PreTrainedConfig, data: RotaryData, *, context_length: int
-) -> Angles:
+def make_angles(rotary: type[nn.Module], config: PreTrainedConfig, data: RotaryData, *, context_length: int) -> Angles:
     """The angles of all positions of the served context, as the module itself computes them."""
     module = rotary(config=config)
     freeze_rotary(module, context_length)

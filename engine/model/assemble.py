@@ -96,9 +96,8 @@ def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None
     kernels = choose_kernels(settings.kernels)
     if kernels is not None and cache.block_size % LANES:
         if settings.kernels != "auto":
-            raise ModelUnsupported(
-                f"cache.block_size is {cache.block_size}, and model.kernels {settings.kernels} take multiples of {LANES}"
-            )
+            asked = f"cache.block_size is {cache.block_size} and model.kernels {settings.kernels}"
+            raise ModelUnsupported(f"{asked}, which takes multiples of {LANES}")
         logger.warning("blocks of %d positions run on torch: kernels take multiples of %d", cache.block_size, LANES)
         kernels = None
     if kernels is None:

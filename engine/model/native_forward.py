@@ -12,8 +12,8 @@ from engine.model.angles import Angles
 from engine.model.encoding import Encoded
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
-from engine.model.kernels.sampling import NativeSampler
 from engine.model.kernels.native import Step
+from engine.model.kernels.sampling import NativeSampler
 from engine.model.straight import StraightProgram
 from engine.model.structure import RotaryData, Structure
 from engine.model.weights import WeightSource

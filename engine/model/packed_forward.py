@@ -1,6 +1,5 @@
 """The universal path with the native kernels in it: any decoder of `transformers`, module by module."""
 
-from collections import Counter
 from collections.abc import Callable
 
 from torch import Tensor
@@ -13,7 +12,6 @@ from engine.model.batch import make_batch
 from engine.model.encoding import Encoded
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
-from engine.model.kernels.native import Kind
 from engine.model.kernels.sampling import NativeSampler
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.padding import settle_paddings
@@ -46,10 +44,9 @@ class PackedForward:
         model.float()  # what is left: norms, embeddings
         body = [linear for linear in linears if linear is not model.get_output_embeddings()]
         widths = {width for linear in body for width in (linear.matrix.inputs, linear.matrix.outputs)}
-        num_bytes: Counter[Kind] = Counter()
-        for linear in linears:
-            num_bytes[linear.matrix.kind] += linear.matrix.num_bytes
-        self.weights = describe_bits(num_bytes)
+        matrices = [linear.matrix for linear in linears]
+        kinds = {matrix.kind for matrix in matrices}
+        self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
         self.paddings = settle_paddings(widths, quantum=1, max_rows=max_rows, dtype=model.dtype)
         if not self.paddings:
             raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")

@@ -214,7 +214,7 @@ class _Reader:
         if self.family.rotary_in_windows and not windowed:
             return None
         parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-        share = parameters.get("partial_rotary_factor", None) or 1.0
+        share = parameters.get("partial_rotary_factor") or 1.0
         layer_type = config.layer_types[index] if self.family.rotary_by_type else None
         return RotaryData(self.family.rotary, int(self.head_dim * share), layer_type)
 

@@ -14,7 +14,6 @@ from engine.model.encoding import Encoded, stack
 from engine.model.kernels.builder import Builder, BuiltProgram
 from engine.model.kernels.matrix import Matrix, pack
 from engine.model.kernels.native import (
-    Activation,
     Attention,
     Cache,
     CacheType,
@@ -34,7 +33,6 @@ from engine.model.kernels.native import (
     Op,
     Rotary,
     Route,
-    Scoring,
     Softcap,
 )
 from engine.model.structure import (
