@@ -21,6 +21,7 @@ from engine.engine import Engine
 from engine.errors import EngineError
 from engine.stats import ModelInfo
 from server.app import create_app
+from server.collector import resting_collector
 from server.console import Console
 from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
@@ -206,7 +207,8 @@ class Process:
 
         def load() -> None:
             try:
-                built = self._build(self._settings, progress=self._say)
+                with resting_collector():
+                    built = self._build(self._settings, progress=self._say)
             except Exception as error:  # noqa: BLE001  # handed to the one who waits
                 deliver(partial(loading.set_exception, error))
             else:
