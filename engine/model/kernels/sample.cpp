@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "pool.h"
@@ -14,20 +15,6 @@ namespace tidemark {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-// A number for each float in the same order; -0 and 0 have two, which no sum of logits tells apart.
-uint32_t key_of(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
-}
-
-float value_of(uint32_t key) {
-  const uint32_t bits = key >> 31 != 0 ? key & 0x7fffffffu : ~key;
-  float x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
 
 // One row of logits, and the largest of each of its blocks.
 class Row {
@@ -71,28 +58,21 @@ class Row {
     return peaks[static_cast<size_t>(count - 1)];
   }
 
-  double sum(const Weighing& weighing) const {
-    double total = 0.0;
-    double weights[kBlock];
-    for (int32_t block = 0; block < blocks(); ++block) total += block_sum(block, weighing, weights);
-    return total;
+  double weigh(const float* logits, int32_t count, const Weighing& weighing, double* weights) const {
+    return scans_.weigh(logits, count, weighing, weights);
   }
 
-  // The first token up to which the weights add up to more than `target`, which is below their sum.
-  int32_t reach(const Weighing& weighing, double target) const {
-    double before = 0.0;
+  // The sum of each block's weights.
+  std::vector<double> block_sums(const Weighing& weighing) const {
     double weights[kBlock];
-    for (int32_t block = 0; block < blocks(); ++block) {
-      const double sum = block_sum(block, weighing, weights);
-      if (before + sum > target) return block * kBlock + reach_within(weights, length(block), target - before);
-      before += sum;
-    }
-    return size_ - 1;
+    std::vector<double> sums;
+    for (int32_t block = 0; block < blocks(); ++block)
+      sums.push_back(weigh(logits_ + block * kBlock, length(block), weighing, weights));
+    return sums;
   }
 
-  void weigh(const float* logits, int32_t count, const Weighing& weighing, double* weights) const {
-    scans_.weigh(logits, count, weighing, weights);
-  }
+  // The first token up to which the weights add up to more than `number` of their sum.
+  int32_t draw(const Weighing& weighing, double number) const;
 
  private:
   int32_t blocks() const { return (size_ + kBlock - 1) / kBlock; }
@@ -108,22 +88,6 @@ class Row {
     return count;
   }
 
-  double block_sum(int32_t block, const Weighing& weighing, double* weights) const {
-    if (peaks_[static_cast<size_t>(block)] < weighing.cut) return 0.0;
-    return scans_.weigh(logits_ + block * kBlock, length(block), weighing, weights);
-  }
-
-  // Token by token; the last that weighs anything where rounding leaves the target just out of reach.
-  static int32_t reach_within(const double* weights, int32_t size, double target) {
-    double sum = 0.0;
-    int32_t last = 0;
-    for (int32_t token = 0; token < size && sum <= target; ++token) {
-      sum += weights[token];
-      if (weights[token] > 0.0) last = token;
-    }
-    return last;
-  }
-
   const Scans& scans_;
   const float* logits_;
   int32_t size_;
@@ -132,43 +96,118 @@ class Row {
   bool numbers_ = true;
 };
 
-// Measures tokens by how many they are, or by what they weigh.
-void count_each(const float*, int32_t count, double* measures) { std::fill(measures, measures + count, 1.0); }
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-struct Digits {
-  int shift, width;
+// The first place up to which the weights add up to more than `target`; the last that weighs anything where rounding
+// leaves the target just out of reach.
+int32_t reach(const double* weights, int32_t count, double target) {
+  double sum = 0.0;
+  int32_t last = 0;
+  for (int32_t place = 0; place < count && sum <= target; ++place) {
+    sum += weights[place];
+    if (weights[place] > 0.0) last = place;
+  }
+  return last;
+}
+
+int32_t Row::draw(const Weighing& weighing, double number) const {
+  const std::vector<double> sums = block_sums(weighing);
+  const double target = number * sum_of(sums);
+  const int32_t block = reach(sums.data(), blocks(), target);
+  const double before = std::accumulate(sums.begin(), sums.begin() + block, 0.0);
+  double weights[kBlock];
+  weigh(logits_ + block * kBlock, length(block), weighing, weights);
+  return block * kBlock + reach(weights, length(block), target - before);
+}
+
+// ---- which tokens are left
+
+struct Measured {
+  float logit;
+  double measure;
 };
 
-// The bits of a key in three digits: each round of `edge_of` finds one.
-constexpr Digits kDigits[] = {{21, 11}, {10, 11}, {0, 10}};
-
-// The largest logit such that the tokens from it on measure `wanted` or more; the lowest from `floor` on where all do not.
-// A round adds up measures by one digit, of those tokens alone whose digits before are the ones found.
-template <typename Measure>
-float edge_of(const Row& row, float floor, double wanted, Measure measure) {
-  uint32_t found = 0;
-  double above = 0.0;
-  std::vector<double> sums(2048);
-  double measures[kBlock];
-  for (const Digits& digits : kDigits) {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    uint32_t lowest = UINT32_MAX;
-    row.each_from(floor, [&](const int32_t*, const float* logits, int32_t count) {
-      measure(logits, count, measures);
-      for (int32_t i = 0; i < count; ++i) {
-        const uint32_t key = key_of(logits[i]) >> digits.shift;
-        if (static_cast<uint64_t>(key) >> digits.width != found) continue;
-        lowest = std::min(lowest, key);
-        sums[key - (found << digits.width)] += measures[i];
-      }
-    });
-    const uint32_t base = found << digits.width;
-    found = base | ((1u << digits.width) - 1);
-    for (; found > lowest && above + sums[found - base] < wanted; --found) above += sums[found - base];
-    floor = std::max(floor, value_of(found << digits.shift));
+// The largest logit such that the items from it on measure `wanted` or more; -inf where all together do not. Each round
+// lays the items in buckets of equal width, and goes on with the one in which the measure is reached.
+float edge_of(std::vector<Measured> items, double wanted) {
+  constexpr size_t kFew = 64;
+  constexpr int32_t kBuckets = 1024;
+  const auto by_logit = [](const Measured& a, const Measured& b) { return a.logit < b.logit; };
+  double above = 0.0, all = 0.0;
+  for (const Measured& item : items) all += item.measure;
+  if (all < wanted) return kLowest;
+  while (items.size() > kFew) {
+    const auto [low, high] = std::minmax_element(items.begin(), items.end(), by_logit);
+    if (low->logit == high->logit) return high->logit;
+    const double top = high->logit, per_logit = (kBuckets - 1) / (top - low->logit);
+    const auto bucket_of = [=](const Measured& item) { return static_cast<int32_t>((top - item.logit) * per_logit); };
+    double sums[kBuckets] = {};
+    for (const Measured& item : items) sums[bucket_of(item)] += item.measure;
+    int32_t found = 0;
+    for (const int32_t last = bucket_of(*low); found < last && above + sums[found] < wanted; ++found) above += sums[found];
+    items.erase(std::remove_if(items.begin(), items.end(), [=](const Measured& item) { return bucket_of(item) != found; }), items.end());
   }
-  return value_of(found);
+  std::sort(items.begin(), items.end(), [=](const Measured& a, const Measured& b) { return by_logit(b, a); });
+  for (const Measured& item : items)
+    if ((above += item.measure) >= wanted) return item.logit;
+  return items.empty() ? kLowest : items.back().logit;
 }
+
+// Tokens that may be drawn, in the order of their ids.
+class Candidates {
+ public:
+  Candidates(const Row& row, const Weighing& weighing, float floor) {
+    double weights[kBlock];
+    row.each_from(std::max(floor, -FLT_MAX), [&](const int32_t* tokens, const float* logits, int32_t count) {
+      row.weigh(logits, count, weighing, weights);
+      for (int32_t i = 0; i < count; ++i) all_.push_back({tokens[i], logits[i], weights[i]});
+    });
+  }
+
+  double weight() const {
+    return std::accumulate(all_.begin(), all_.end(), 0.0, [](double sum, const Candidate& one) { return sum + one.weight; });
+  }
+
+  // The lowest logit of the `count` best, and of the fewest best that weigh `weight`.
+  float edge_of_count(int32_t count) const {
+    return edge([](const Candidate&) { return 1.0; }, count);
+  }
+  float edge_of_weight(double weight) const {
+    return edge([](const Candidate& one) { return one.weight; }, weight);
+  }
+
+  // The others weigh nothing any more.
+  void keep_from(float logit) {
+    for (Candidate& one : all_) one.weight *= one.logit < logit ? 0.0 : 1.0;
+  }
+  void keep_heavy(double weight) {
+    for (Candidate& one : all_) one.weight *= one.weight < weight ? 0.0 : 1.0;
+  }
+
+  int32_t draw(double number) const {
+    std::vector<double> weights;
+    for (const Candidate& one : all_) weights.push_back(one.weight);
+    const int32_t place = reach(weights.data(), static_cast<int32_t>(weights.size()), number * sum_of(weights));
+    return all_[static_cast<size_t>(place)].token;
+  }
+
+ private:
+  struct Candidate {
+    int32_t token;
+    float logit;
+    double weight;
+  };
+
+  template <typename Measure>
+  float edge(Measure measure, double wanted) const {
+    std::vector<Measured> items;
+    items.reserve(all_.size());
+    for (const Candidate& one : all_) items.push_back({one.logit, measure(one)});
+    return edge_of(std::move(items), wanted);
+  }
+
+  std::vector<Candidate> all_;
+};
 
 // ---- what a request changes in its row's logits
 
@@ -226,58 +265,75 @@ class Changes {
 // ---- the answer
 
 constexpr double kCoolest = 1e-300;  // a lower temperature has no finite inverse
+constexpr double kSlack = 1e-6;      // more than rounding to float32 takes
 
-// A logit such that all below it can't weigh more than `left_out`, however many they are.
-float floor_of(const Row& row, const Weighing& weighing, double left_out) {
-  const double depth = std::log(row.size() / left_out) + 1e-6;  // more than rounding to float32 takes
-  return static_cast<float>(row.highest() - depth / weighing.sharpness);
+// A logit such that any token below it weighs less than `weight`.
+float floor_of(const Weighing& weighing, double weight) {
+  return static_cast<float>(weighing.highest + (std::log(weight) - kSlack) / weighing.sharpness);
 }
 
-// The lowest logit of the fewest best tokens that weigh `share` of all.
-float nucleus_edge(const Row& row, const Weighing& weighing, double share) {
-  const double total = row.sum(weighing);
-  const float floor = std::max(weighing.cut, floor_of(row, weighing, (1.0 - share) * total));
-  const double wanted = std::max(share * total, DBL_MIN);  // of no share the best token is left
-  return edge_of(row, floor, wanted, [&](const float* logits, int32_t count, double* weights) { row.weigh(logits, count, weighing, weights); });
-}
+// Draws from what top_k, top_p and min_p leave.
+class Draw {
+ public:
+  Draw(const Row& row, const Ask& ask) : row_(row), ask_(ask), weighing_{row.highest(), 1.0 / std::max(ask.temperature, kCoolest)} {}
 
-// top_k, top_p, min_p: each sets a lower bound.
-Weighing weighing_of(const Row& row, const Ask& ask) {
-  Weighing weighing{row.highest(), kLowest, 1.0 / std::max(ask.temperature, kCoolest), 0.0};
-  if (ask.top_k > 0 && ask.top_k < row.size()) weighing.cut = edge_of(row, row.reached_by(ask.top_k), ask.top_k, count_each);
-  if (ask.top_p < 1.0) weighing.cut = nucleus_edge(row, weighing, ask.top_p);
-  weighing.least = ask.min_p;
-  return weighing;
-}
+  int32_t token() const {
+    if (!by_count() && ask_.top_p >= 1.0 && ask_.min_p <= 0.0) return row_.draw(weighing_, ask_.number);
+    const double total = by_count() || ask_.top_p >= 1.0 ? 0.0 : sum_of(row_.block_sums(weighing_));
+    Candidates left(row_, weighing_, floor(total));
+    if (by_count()) left.keep_from(left.edge_of_count(ask_.top_k));
+    if (ask_.top_p < 1.0) left.keep_from(left.edge_of_weight(share_of(by_count() ? left.weight() : total)));
+    left.keep_heavy(ask_.min_p);
+    return left.draw(ask_.number);
+  }
+
+ private:
+  bool by_count() const { return ask_.top_k > 0 && ask_.top_k < row_.size(); }
+
+  // Of no share the best token is left.
+  double share_of(double total) const { return std::max(ask_.top_p * total, DBL_MIN); }
+
+  // A logit that is low enough for all that may be left; all tokens below it weigh less than top_p leaves out of `total`.
+  float floor(double total) const {
+    if (by_count()) return row_.reached_by(ask_.top_k);
+    return floor_of(weighing_, ask_.top_p < 1.0 ? (1.0 - ask_.top_p) * total / row_.size() : ask_.min_p);
+  }
+
+  const Row& row_;
+  const Ask& ask_;
+  Weighing weighing_;
+};
 
 int32_t choose(const Row& row, const Ask& ask) {
-  if (ask.temperature == 0.0 || !row.finite()) return row.best();
-  const Weighing weighing = weighing_of(row, ask);
-  return row.reach(weighing, ask.number * row.sum(weighing));
+  return ask.temperature == 0.0 || !row.finite() ? row.best() : Draw(row, ask).token();
 }
 
+struct Listed {
+  int32_t token;
+  float logit;
+};
+
 // The best tokens, best first: all above the edge, and of those at it the lowest ids.
-std::vector<Bias> best_of(const Row& row, int32_t count) {
-  std::vector<Bias> best, at_edge;
+std::vector<Listed> best_of(const Row& row, int32_t count) {
+  std::vector<Listed> best, at_edge;
   if (count == 0) return best;
-  const float edge = edge_of(row, row.reached_by(count), count, count_each);
+  const float edge = Candidates(row, {row.highest(), 1.0}, row.reached_by(count)).edge_of_count(count);
   row.each_from(edge, [&](const int32_t* tokens, const float* logits, int32_t num) {
     for (int32_t i = 0; i < num; ++i) (logits[i] > edge ? best : at_edge).push_back({tokens[i], logits[i]});
   });
-  std::stable_sort(best.begin(), best.end(), [](const Bias& a, const Bias& b) { return a.value > b.value; });
-  at_edge.resize(static_cast<size_t>(count) - best.size());
-  best.insert(best.end(), at_edge.begin(), at_edge.end());
+  std::stable_sort(best.begin(), best.end(), [](const Listed& a, const Listed& b) { return a.logit > b.logit; });
+  best.insert(best.end(), at_edge.begin(), at_edge.begin() + (count - static_cast<int32_t>(best.size())));
   return best;
 }
 
 void score(const Row& row, Ask& ask) {
-  const double shift = std::log(row.sum({row.highest(), kLowest, 1.0, 0.0}));
+  const double shift = std::log(sum_of(row.block_sums({row.highest(), 1.0})));
   const auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - row.highest() - shift); };
   ask.logprob = logprob(row[ask.token]);
-  const std::vector<Bias> best = best_of(row, ask.num_top);
+  const std::vector<Listed> best = best_of(row, ask.num_top);
   for (size_t place = 0; place < best.size(); ++place) {
     ask.top_ids[place] = best[place].token;
-    ask.top_logprobs[place] = logprob(best[place].value);
+    ask.top_logprobs[place] = logprob(best[place].logit);
   }
 }
 

@@ -1,7 +1,7 @@
 // From rows of logits to tokens and log-probabilities, without sorting a vocabulary.
 //
-// All that keeps tokens (top_k, top_p, min_p) is a lower bound of the logits or of the weights; bounds are found by
-// counting in buckets of the logits' leading bits. Sums are float64, in an order that a row's length alone decides.
+// What top_k, top_p and min_p leave is found among candidates: the tokens from a logit on that surely is low enough. Sums are
+// float64, in an order that the row alone decides.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,10 @@ struct Ask {
 
 constexpr int32_t kBlock = 256;  // tokens that are weighed at once
 
-// How a logit becomes a weight: e to the power of (logit - highest) × sharpness, or 0 below `cut` or `least`.
+// A logit weighs e to the power of (logit - highest) × sharpness.
 struct Weighing {
   float highest;
-  float cut;         // of the logit
   double sharpness;  // 1 / temperature
-  double least;      // of the weight
 };
 
 // What is done to the tokens of a row with vectors, for each level; equal bits on all.
