@@ -16,6 +16,26 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
+struct Candidate {
+  int32_t token;
+  float logit;
+  double weight;
+};
+
+struct Measured {
+  float logit;
+  double measure;
+};
+
+// What a thread keeps from row to row, since large memory is slow to get: as much as its largest row needed.
+struct Room {
+  std::vector<Candidate> candidates;
+  std::vector<Measured> items;
+  std::vector<int32_t> times;  // of each token among the outputs; all zero between rows
+};
+
+thread_local Room room;
+
 // One row of logits, and the largest of each of its blocks.
 class Row {
  public:
@@ -122,45 +142,76 @@ int32_t Row::draw(const Weighing& weighing, double number) const {
 
 // ---- which tokens are left
 
-struct Measured {
-  float logit;
-  double measure;
+// Items laid in buckets of equal width, the highest logits first. Nothing here branches on a logit: that is a matter of chance.
+class Buckets {
+ public:
+  explicit Buckets(const std::vector<Measured>& items) {
+    float high = kLowest, low = -kLowest;
+    for (const Measured& item : items) {
+      high = std::max(high, item.logit);
+      low = std::min(low, item.logit);
+    }
+    high_ = high;
+    per_logit_ = low < high ? (kBuckets - 1) / (high_ - low) : 0.0;
+    last_ = of(low);
+    for (const Measured& item : items) sums_[of(item.logit)] += item.measure;
+  }
+
+  int32_t of(float logit) const { return static_cast<int32_t>((high_ - logit) * per_logit_); }
+  bool single() const { return per_logit_ == 0.0; }
+
+  // The bucket in which the measure is reached, the last if in none; `above` gains what lies before.
+  int32_t reach(double wanted, double* above) const {
+    int32_t bucket = 0;
+    for (; bucket < last_ && *above + sums_[bucket] < wanted; ++bucket) *above += sums_[bucket];
+    return bucket;
+  }
+
+ private:
+  static constexpr int32_t kBuckets = 1024;
+
+  double high_, per_logit_;
+  int32_t last_;
+  double sums_[kBuckets] = {};
 };
 
-// The largest logit such that the items from it on measure `wanted` or more; -inf where all together do not. Each round
-// lays the items in buckets of equal width, and goes on with the one in which the measure is reached.
-float edge_of(std::vector<Measured> items, double wanted) {
+void keep_bucket(std::vector<Measured>& items, const Buckets& buckets, int32_t bucket) {
+  size_t kept = 0;
+  for (const Measured item : items) {
+    items[kept] = item;
+    kept += buckets.of(item.logit) == bucket ? 1 : 0;
+  }
+  items.resize(kept);
+}
+
+// The largest logit such that the items from it on measure `wanted` or more; -inf where all together do not.
+float edge_of(std::vector<Measured>& items, double wanted) {
   constexpr size_t kFew = 64;
-  constexpr int32_t kBuckets = 1024;
-  const auto by_logit = [](const Measured& a, const Measured& b) { return a.logit < b.logit; };
   double above = 0.0, all = 0.0;
   for (const Measured& item : items) all += item.measure;
   if (all < wanted) return kLowest;
   while (items.size() > kFew) {
-    const auto [low, high] = std::minmax_element(items.begin(), items.end(), by_logit);
-    if (low->logit == high->logit) return high->logit;
-    const double top = high->logit, per_logit = (kBuckets - 1) / (top - low->logit);
-    const auto bucket_of = [=](const Measured& item) { return static_cast<int32_t>((top - item.logit) * per_logit); };
-    double sums[kBuckets] = {};
-    for (const Measured& item : items) sums[bucket_of(item)] += item.measure;
-    int32_t found = 0;
-    for (const int32_t last = bucket_of(*low); found < last && above + sums[found] < wanted; ++found) above += sums[found];
-    items.erase(std::remove_if(items.begin(), items.end(), [=](const Measured& item) { return bucket_of(item) != found; }), items.end());
+    const Buckets buckets(items);
+    if (buckets.single()) return items.front().logit;
+    keep_bucket(items, buckets, buckets.reach(wanted, &above));
   }
-  std::sort(items.begin(), items.end(), [=](const Measured& a, const Measured& b) { return by_logit(b, a); });
+  std::sort(items.begin(), items.end(), [](const Measured& a, const Measured& b) { return a.logit > b.logit; });
   for (const Measured& item : items)
     if ((above += item.measure) >= wanted) return item.logit;
   return items.empty() ? kLowest : items.back().logit;
 }
 
-// Tokens that may be drawn, in the order of their ids.
+// Tokens that may be drawn, in the order of their ids; one object a thread at a time.
 class Candidates {
  public:
-  Candidates(const Row& row, const Weighing& weighing, float floor) {
+  Candidates(const Row& row, const Weighing& weighing, float floor) : all_(room.candidates) {
     double weights[kBlock];
+    all_.clear();
     row.each_from(std::max(floor, -FLT_MAX), [&](const int32_t* tokens, const float* logits, int32_t count) {
       row.weigh(logits, count, weighing, weights);
-      for (int32_t i = 0; i < count; ++i) all_.push_back({tokens[i], logits[i], weights[i]});
+      const size_t before = all_.size();
+      all_.resize(before + static_cast<size_t>(count));
+      for (int32_t i = 0; i < count; ++i) all_[before + static_cast<size_t>(i)] = {tokens[i], logits[i], weights[i]};
     });
   }
 
@@ -185,28 +236,27 @@ class Candidates {
   }
 
   int32_t draw(double number) const {
-    std::vector<double> weights;
-    for (const Candidate& one : all_) weights.push_back(one.weight);
-    const int32_t place = reach(weights.data(), static_cast<int32_t>(weights.size()), number * sum_of(weights));
-    return all_[static_cast<size_t>(place)].token;
+    const double target = number * weight();
+    double sum = 0.0;
+    int32_t last = 0;
+    for (const Candidate& one : all_) {
+      sum += one.weight;
+      last = one.weight > 0.0 ? one.token : last;
+      if (sum > target) break;
+    }
+    return last;
   }
 
  private:
-  struct Candidate {
-    int32_t token;
-    float logit;
-    double weight;
-  };
-
   template <typename Measure>
   float edge(Measure measure, double wanted) const {
-    std::vector<Measured> items;
-    items.reserve(all_.size());
-    for (const Candidate& one : all_) items.push_back({one.logit, measure(one)});
-    return edge_of(std::move(items), wanted);
+    std::vector<Measured>& items = room.items;
+    items.resize(all_.size());
+    std::transform(all_.begin(), all_.end(), items.begin(), [=](const Candidate& one) { return Measured{one.logit, measure(one)}; });
+    return edge_of(items, wanted);
   }
 
-  std::vector<Candidate> all_;
+  std::vector<Candidate>& all_;
 };
 
 // ---- what a request changes in its row's logits
@@ -234,7 +284,7 @@ class Changes {
 
   // What was seen is divided, what was put out is lowered.
   void penalize(const Ask& ask, int32_t size) {
-    static thread_local std::vector<int32_t> times;  // of each token among the outputs; all zero between calls
+    std::vector<int32_t>& times = room.times;
     if (ask.num_prompt + ask.num_outputs == 0) return;
     if (times.size() < static_cast<size_t>(size)) times.resize(static_cast<size_t>(size));
     for (int32_t i = 0; i < ask.num_prompt; ++i) times[static_cast<size_t>(ask.prompt[i])] = kSeen;
