@@ -1,13 +1,11 @@
 """From a step's logits to one result a chunk."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 
-import torch
 from torch import Tensor
 
-from engine.model.logprobs import token_logprobs
-from engine.model.sampler import choose_tokens
+from engine.model.asks import Answer, Ask, Sampler
 from engine.request import TokenLogprob
 from engine.step import Chunk, ChunkResult
 
@@ -20,65 +18,43 @@ class LogitsNotFinite(ArithmeticError):
         self.sequence = sequence
 
 
-def answer(chunks: Sequence[Chunk], logits: Tensor) -> tuple[ChunkResult, ...]:
+def answer(chunks: Sequence[Chunk], logits: Tensor, sampler: Sampler) -> tuple[ChunkResult, ...]:
     """Choose and score.
 
     `logits` [rows, vocabulary] float32 are in the order of the chunks; of one chunk first the rows that
     are scored, then the one that a token is chosen from. Raises LogitsNotFinite.
     """
-    _check_finite(chunks, logits)
-    ends = list(accumulate(chunk.num_logit_rows for chunk in chunks))
-    tokens = _choose(chunks, logits, ends)
-    logprobs = _logprobs(chunks, logits, ends, tokens)
-    return tuple(
-        ChunkResult(
-            chunk.ticket,
-            token=token,
-            scores=tuple(islice(logprobs, len(chunk.score.targets))) if chunk.score else (),
-            logprob=next(logprobs) if _num_top(chunk) is not None else None,
-        )
-        for chunk, token in zip(chunks, tokens, strict=True)
+    asks = [ask for chunk in chunks for ask in _asks(chunk)]
+    answers = iter(sampler(logits, asks))
+    return tuple(_result(chunk, answers) for chunk in chunks)
+
+
+def _asks(chunk: Chunk) -> Iterator[Ask]:
+    if chunk.score is not None:
+        for target in chunk.score.targets:
+            yield Ask(target=target, num_top=chunk.score.top_logprobs)
+    if chunk.choose is not None:
+        yield Ask(choose=chunk.choose, num_top=chunk.choose.top_logprobs)
+
+
+def _result(chunk: Chunk, answers: Iterator[Answer | None]) -> ChunkResult:
+    own = [_finite(answer, chunk) for answer in islice(answers, chunk.num_logit_rows)]
+    chosen = own.pop() if chunk.choose is not None else None
+    return ChunkResult(
+        chunk.ticket,
+        token=None if chosen is None else chosen.token,
+        logprob=None if chosen is None else chosen.logprob,
+        scores=tuple(_logprobs(own)),
     )
 
 
-def _check_finite(chunks: Sequence[Chunk], logits: Tensor) -> None:
-    if not len(logits):
-        return
-    finite = iter(torch.isfinite(logits.amax(-1)).tolist())
-    for chunk in chunks:
-        if not all(list(islice(finite, chunk.num_logit_rows))):
-            raise LogitsNotFinite(chunk.ticket.sequence)
+def _finite(answer: Answer | None, chunk: Chunk) -> Answer:
+    if answer is None:
+        raise LogitsNotFinite(chunk.ticket.sequence)
+    return answer
 
 
-def _choose(chunks: Sequence[Chunk], logits: Tensor, ends: Sequence[int]) -> list[int | None]:
-    """The chosen token of each chunk that asks for one."""
-    rows = [end - 1 for chunk, end in zip(chunks, ends, strict=True) if chunk.choose is not None]
-    if not rows:
-        return [None] * len(chunks)
-    chosen = iter(choose_tokens(logits[rows], [chunk.choose for chunk in chunks if chunk.choose is not None]))
-    return [None if chunk.choose is None else next(chosen) for chunk in chunks]
-
-
-def _logprobs(
-    chunks: Sequence[Chunk], logits: Tensor, ends: Sequence[int], tokens: Sequence[int | None]
-) -> Iterator[TokenLogprob]:
-    """Log-probabilities in the order of the chunks; of one chunk its scores, then its choice's."""
-    rows: list[int] = []
-    asked: list[int] = []
-    nums: list[int] = []
-    for chunk, end, token in zip(chunks, ends, tokens, strict=True):
-        first = end - chunk.num_logit_rows
-        if chunk.score is not None:
-            rows.extend(range(first, first + len(chunk.score.targets)))
-            asked.extend(chunk.score.targets)
-            nums.extend([chunk.score.top_logprobs] * len(chunk.score.targets))
-        num_top = _num_top(chunk)
-        if num_top is not None and token is not None:
-            rows.append(end - 1)
-            asked.append(token)
-            nums.append(num_top)
-    return iter(token_logprobs(logits[rows], asked, nums) if rows else [])
-
-
-def _num_top(chunk: Chunk) -> int | None:
-    return None if chunk.choose is None else chunk.choose.top_logprobs
+def _logprobs(answers: Sequence[Answer]) -> Iterator[TokenLogprob]:
+    for each in answers:
+        assert each.logprob is not None, "every scored row asks for its log-probability"
+        yield each.logprob

@@ -15,7 +15,7 @@ UNIFORM_BITS = 52  # of a double's 53: the largest uniform times any sum stays b
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Choose a token, or take the known `target`; with `num_top`, tell its log-probability and that many best tokens."""
+    """Choose a token, or take the known `target`; with `num_top`, score it and list that many best tokens."""
 
     choose: Choose | None = None
     target: int | None = None

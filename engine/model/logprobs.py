@@ -16,18 +16,17 @@ def token_logprobs(logits: Tensor, tokens: Sequence[int], num_top: Sequence[int]
     logprobs = torch.log_softmax(logits, dim=-1)
     chosen = logprobs.gather(1, torch.tensor(tokens, device=logits.device).unsqueeze(1)).squeeze(1).tolist()
     most = min(max(num_top, default=0), logits.shape[-1])
-    edges = logprobs.topk(most, dim=-1).values.tolist() if most else [[]] * len(tokens)
+    edges = logits.topk(most, dim=-1).values.tolist() if most else [[]] * len(tokens)
+    rows = zip(tokens, chosen, logits, logprobs, edges, num_top, strict=True)
     return [
-        TokenLogprob(token, logprob, _best(row, edge[:num]))
-        for token, logprob, row, edge, num in zip(tokens, chosen, logprobs, edges, num_top, strict=True)
+        TokenLogprob(token, logprob, _best(row, shares, edge[:num])) for token, logprob, row, shares, edge, num in rows
     ]
 
 
-def _best(logprobs: Tensor, highest: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """The ids that have the `highest` values, best first; `highest` says which values, but not whose they are."""
+def _best(logits: Tensor, logprobs: Tensor, highest: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """The ids that have the `highest` logits, best first; `highest` says which values, but not whose they are."""
     if not highest:
         return ()
-    ids = (logprobs >= highest[-1]).nonzero().squeeze(1)
-    values, order = logprobs[ids].sort(descending=True, stable=True)
-    pairs = zip(ids[order].tolist(), values.tolist(), strict=True)
-    return tuple(pairs)[: len(highest)]
+    ids = (logits >= highest[-1]).nonzero().squeeze(1)
+    ids = ids[logits[ids].argsort(descending=True, stable=True)]
+    return tuple(zip(ids.tolist(), logprobs[ids].tolist(), strict=True))[: len(highest)]

@@ -1,26 +1,39 @@
-"""From rows of logits to chosen tokens.
+"""From rows of logits to chosen tokens, with torch: what the native sampler is measured by.
 
 A row's choice depends on its own logits and request alone: sums run along a row in order of the ids
 or of the values, never over the batch, and the one random number comes from a counter.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from engine.model.asks import Answer, Ask, or_allowed, uniform
+from engine.model.logprobs import token_logprobs
 from engine.step import Choose
 
 NUCLEUS = 256  # values looked at first for top_p; the whole row is sorted where they do not reach it
-UNIFORM_BITS = 52  # of a double's 53: the largest uniform times any sum stays below the sum
 
 
-def uniform(seed: int, choice: int, output_index: int) -> float:
-    """The one random number in [0, 1) of an output: a counter hashed, so it repeats whatever the batch is."""
-    digest = hashlib.blake2b(f"{seed}/{choice}/{output_index}".encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "little") >> (64 - UNIFORM_BITS)) / (1 << UNIFORM_BITS)
+def answer_rows(logits: Tensor, asks: Sequence[Ask]) -> list[Answer | None]:
+    """Choose and score, as `asks.Sampler` has it."""
+    finite = torch.isfinite(logits.amax(-1)).tolist() if len(logits) else []
+    tokens = iter(_choose_asked(logits, asks))
+    known = [next(tokens) if ask.choose else ask.target or 0 for ask in asks]
+    scored = [row for row, ask in enumerate(asks) if ask.num_top is not None]
+    nums = [num for ask in asks if (num := ask.num_top) is not None]
+    logprobs = iter(token_logprobs(logits[scored], [known[row] for row in scored], nums) if scored else ())
+    answers = [
+        Answer(token, None if ask.num_top is None else next(logprobs)) for token, ask in zip(known, asks, strict=True)
+    ]
+    return [answer if good else None for answer, good in zip(answers, finite, strict=True)]
+
+
+def _choose_asked(logits: Tensor, asks: Sequence[Ask]) -> list[int]:
+    rows = [row for row, ask in enumerate(asks) if ask.choose]
+    return choose_tokens(logits[rows], [ask.choose for ask in asks if ask.choose]) if rows else []
 
 
 def choose_tokens(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
@@ -41,18 +54,11 @@ def choose_tokens(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
         rows = torch.tensor(drawn, device=logits.device)
         tokens[rows] = _draw(logits[rows], [choices[row] for row in drawn])
     chosen = zip(tokens.tolist(), choices, strict=True)
-    return [_or_allowed(token, choose, logits.shape[-1]) for token, choose in chosen]
+    return [or_allowed(token, choose, logits.shape[-1]) for token, choose in chosen]
 
 
 def _changes_logits(choose: Choose) -> bool:
     return bool(choose.banned or choose.sampling.logit_bias or choose.sampling.penalizes)
-
-
-def _or_allowed(token: int, choose: Choose, vocabulary_size: int) -> int:
-    """The token, or the lowest id that is not banned where nothing else was left to choose from."""
-    if token not in choose.banned:
-        return token
-    return next((id for id in range(vocabulary_size) if id not in choose.banned), token)
 
 
 def _add_bias(logits: Tensor, choices: Sequence[Choose]) -> None:

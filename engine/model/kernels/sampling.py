@@ -70,7 +70,7 @@ def _fill_choice(row: NativeAsk, choose: Choose, memory: _Memory) -> None:
     if choose.banned:
         row.num_banned, row.banned = len(choose.banned), memory.ids_of(choose.banned)
     if sampling.logit_bias:
-        biases = (NativeBias * len(sampling.logit_bias))(*sampling.logit_bias)
+        biases = (NativeBias * len(sampling.logit_bias))(*(NativeBias(*entry) for entry in sampling.logit_bias))
         memory.kept.append(biases)
         row.num_biases, row.biases = len(biases), ctypes.addressof(biases)
     if sampling.penalizes:

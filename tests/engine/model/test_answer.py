@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from engine.model.answer import LogitsNotFinite, answer
+from engine.model.sampler import answer_rows
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Score, Ticket
 
@@ -26,7 +27,7 @@ def rows(*best: int) -> Tensor:
 def test_every_chunk_gets_a_result_in_the_plan_s_order() -> None:
     chunks = (chunk("a"), chunk("b", choose=False), chunk("c"))
 
-    results = answer(chunks, rows(3, 1))
+    results = answer(chunks, rows(3, 1), answer_rows)
 
     assert [result.ticket.sequence for result in results] == ["a", "b", "c"]
     assert [result.token for result in results] == [3, None, 1]
@@ -36,7 +37,7 @@ def test_a_chunk_s_scores_come_before_its_choice() -> None:
     score = Score(first=0, targets=(4, 0), top_logprobs=1)
     chunks = (chunk("a", top=2), chunk("b", top=0, score=score), chunk("c", choose=False, score=score))
 
-    first, second, third = answer(chunks, rows(3, 1, 2, 4, 0, 1))
+    first, second, third = answer(chunks, rows(3, 1, 2, 4, 0, 1), answer_rows)
 
     assert first.token == 3
     assert first.logprob is not None
@@ -51,7 +52,7 @@ def test_a_chunk_s_scores_come_before_its_choice() -> None:
 
 
 def test_logprobs_are_given_only_where_they_are_asked_for() -> None:
-    (result,) = answer((chunk("a"),), rows(2))
+    (result,) = answer((chunk("a"),), rows(2), answer_rows)
 
     assert result.logprob is None
     assert result.scores == ()
@@ -61,7 +62,7 @@ def test_logprobs_come_from_the_raw_logits() -> None:
     banned = Choose(GREEDY, 0, 0, banned=(2,), top_logprobs=1)
     biased = Chunk(Ticket("a", 0, 1, 0, (0,)), (1,), banned)
 
-    (result,) = answer((biased,), rows(2))
+    (result,) = answer((biased,), rows(2), answer_rows)
 
     assert result.token == 0
     assert result.logprob is not None
@@ -69,7 +70,7 @@ def test_logprobs_come_from_the_raw_logits() -> None:
 
 
 def test_a_step_without_logits_has_results_all_the_same() -> None:
-    (result,) = answer((chunk("a", choose=False),), torch.empty(0, 5))
+    (result,) = answer((chunk("a", choose=False),), torch.empty(0, 5), answer_rows)
 
     assert result.token is None
 
@@ -80,4 +81,4 @@ def test_logits_that_are_no_numbers_name_the_sequence(value: float) -> None:
     logits[1, 3] = value
 
     with pytest.raises(LogitsNotFinite, match="sequence second"):
-        answer((chunk("first"), chunk("second")), logits)
+        answer((chunk("first"), chunk("second")), logits, answer_rows)

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, strategies as st
 from torch import Tensor
 
-from engine.model.sampler import NUCLEUS, choose_tokens, uniform
+from engine.model.asks import Ask, uniform
+from engine.model.sampler import NUCLEUS, answer_rows, choose_tokens
 from engine.request import Sampling
 from engine.step import Choose
 
@@ -195,3 +196,17 @@ def test_impossible_tokens_are_never_drawn() -> None:
     logits = torch.tensor([-math.inf, 0.0, -math.inf, 0.0, -math.inf])
 
     assert set(draw_many(logits, 200, Sampling(seed=1))) == {1, 3}
+
+
+def test_what_is_asked_of_a_row_is_answered_beside_the_others() -> None:
+    logits = torch.tensor([[0.0, 3.0, 1.0], [math.nan, 0.0, 0.0], [2.0, 0.0, 1.0]])
+    greedy = Choose(Sampling(0, temperature=0.0), 0, 0)
+
+    chosen, broken, scored = answer_rows(logits, [Ask(greedy), Ask(greedy, num_top=2), Ask(target=2, num_top=1)])
+
+    assert chosen is not None
+    assert (chosen.token, chosen.logprob) == (1, None)
+    assert broken is None
+    assert scored is not None
+    assert scored.logprob is not None
+    assert (scored.token, scored.logprob.token, scored.logprob.top[0][0]) == (2, 2, 0)
