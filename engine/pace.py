@@ -19,9 +19,8 @@ FIXED_UNITS = 8.0
 STREAM_UNITS = 1.25
 CONTEXT_PER_UNIT = 2048
 
-STRETCH = 2.0  # how many times longer prompts may make a step that has streams
-CROWD_STRETCH = 1.5  # or so many times what a step will take once all are streams: where many wait for few
-MAX_STRETCH = 3.0  # but never so many times longer
+STRETCH = 2.0  # how many times as long one prompt may make a step that has streams
+MAX_STRETCH = 3.0  # and more prompts than streams: it would be unfair if many waited for the pace of few
 ALONE_SECONDS = 1.0  # how long a step without streams may take, so that who arrives meanwhile is soon served,
 ALONE_STRETCH = 8.0  # or so many times its fixed part, which large models pay anew for every step
 MIN_POSITIONS = 8  # prompts get at least the time of so many positions
@@ -53,7 +52,7 @@ class Streams:
 
 
 def as_streams(sequences: Run[Sequence]) -> Streams:
-    """The sequences as the streams that they are or will be."""
+    """Sequences that owe one position each, as streams."""
     return Streams(len(sequences), sum(sequence.ledger.accepted for sequence in sequences))
 
 
@@ -113,29 +112,28 @@ class Pace:
 
     # -- what the planner asks ----------------------------------------------------------------
 
-    def seconds_for_prompts(self, streams: Streams, everyone: Streams) -> float:
-        """How long prompts may keep the next step beside these streams, who with the prompts will be `everyone`.
+    def seconds_for_prompts(self, num_prompts: int, streams: Streams) -> float:
+        """How long so many prompts may keep the next step beside these streams.
 
         Now and then nothing: a step in which the prompts only just move on shows what the streams take.
         """
         if streams.count and self._until_look == 0:
             return 0.0
         least = self.prices(streams).position * MIN_POSITIONS
-        return max(least, self.goal(streams, everyone) - self._rest * streams.units)
+        return max(least, self.goal(num_prompts, streams) - self._rest * streams.units)
 
     def prices(self, streams: Streams) -> Prices:
         """What positions and rows of logits cost beside these streams."""
         return Prices(self._beside if streams.count else self._alone, self._score)
 
-    def goal(self, streams: Streams, everyone: Streams) -> float:
-        """How long a step with these streams and with prompts may take."""
+    def goal(self, num_prompts: int, streams: Streams) -> float:
+        """How long a step with so many prompts and these streams may take."""
         if self._max_step_seconds is not None:
             return self._max_step_seconds
         rest = self._rest * streams.units
         if not streams.count:
             return max(ALONE_SECONDS, ALONE_STRETCH * rest)
-        crowd = CROWD_STRETCH * self._rest * everyone.units
-        return min(max(STRETCH * rest, crowd), MAX_STRETCH * rest)
+        return rest * min(STRETCH + (num_prompts - 1) / streams.count, MAX_STRETCH)
 
     # -- what a step shows --------------------------------------------------------------------
 
@@ -175,10 +173,10 @@ class Pace:
         self._beside = CAUTION_BESIDE * unit
         self._score = CAUTION_SCORE * unit
 
-    def view(self, streams: Streams, everyone: Streams) -> PaceView:
-        """What has been learned, and what follows for a step with these streams."""
+    def view(self, num_prompts: int, streams: Streams) -> PaceView:
+        """What has been learned, and what follows for a step with so many prompts and these streams."""
         return PaceView(
-            goal=self.goal(streams, everyone),
+            goal=self.goal(num_prompts, streams),
             step=self._rest * FIXED_UNITS,
             stream=self._rest * STREAM_UNITS,
             position_alone=self._alone,

@@ -64,7 +64,7 @@ def _share_step(candidates: list[Sequence], limits: Limits, pace: Pace) -> list[
     if prompts:
         streams = as_streams(streaming)
         num_rows = sum(_num_rows(sequence, 1) for sequence in streaming)
-        seconds = pace.seconds_for_prompts(streams, everyone=as_streams(candidates))
+        seconds = pace.seconds_for_prompts(len(prompts), streams)
         room = _Room(limits.max_positions - len(streaming), limits.max_logit_rows - num_rows, seconds)
         grants += _share_room(prompts, room, pace.prices(streams))
         grants.sort(key=lambda grant: grant.sequence.order)

@@ -39,8 +39,9 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *
 
 
 def _pace_view(pace: Pace, running: list[Sequence]) -> PaceView:
+    """What was learned, and how long the next step may take: as if one prompt had come, where there is none."""
     streams = [sequence for sequence in running if sequence.num_owed == 1]
-    return pace.view(as_streams(streams), everyone=as_streams(running))
+    return pace.view(max(1, len(running) - len(streams)), as_streams(streams))
 
 
 def _tail(sequence: Sequence, block_size: int) -> int:
