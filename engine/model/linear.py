@@ -86,6 +86,19 @@ def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:
 
 
 def _trials(linear: RowLinear) -> Trials:
+    """Trials of a layer of this shape whose every sum is zero but for its rounding.
+
+    What comes out is then the trace of the order of the sum, which bfloat16 would hide nearly always.
+    """
     generator = torch.Generator().manual_seed(0)
-    patterns = torch.randn(PATTERNS, linear.in_features, generator=generator)
-    return Trials(trial_of(linear.product, patterns.to(linear.weight)))
+    half, odd = divmod(linear.in_features, 2)
+    order = torch.randperm(half, generator=generator)
+    sizes = 2.0 ** torch.randint(-4, 5, (PATTERNS, half), generator=generator)
+    rows = sizes * torch.randn(PATTERNS, half, generator=generator)
+    weights = torch.randn(linear.out_features, half, generator=generator)
+    patterns = functional.pad(torch.cat([rows, rows[:, order]], dim=1), (0, odd))
+    weight = functional.pad(torch.cat([weights, -weights[:, order]], dim=1), (0, odd))
+    stand_in = torch.empty_like(linear.weight).copy_(weight.t() if linear.transposed else weight)
+    bias = None if linear.bias is None else nn.Parameter(torch.zeros_like(linear.bias))
+    product = RowLinear(nn.Parameter(stand_in), bias, transposed=linear.transposed).product
+    return Trials(trial_of(product, patterns.to(stand_in)))

@@ -1,5 +1,6 @@
 """The universal path with the native kernels in it: any decoder of `transformers`, module by module."""
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor
@@ -16,6 +17,8 @@ from engine.model.kernels.sampling import NativeSampler
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.padding import settle_paddings
 from engine.step import Plan
+
+VECTOR = 32  # values that torch's pointwise operators take at a time; a batch of whole ones has no leftovers
 
 
 class PackedForward:
@@ -47,7 +50,8 @@ class PackedForward:
         matrices = [linear.matrix for linear in linears]
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
-        self.paddings = settle_paddings(widths, quantum=1, max_rows=max_rows, dtype=model.dtype)
+        quantum = VECTOR // math.gcd(VECTOR, *widths)
+        self.paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=model.dtype)
         if not self.paddings:
             raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
         self.attention = KernelAttention(storage, kernels=kernels, pool=self.pool)

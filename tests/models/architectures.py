@@ -8,23 +8,30 @@ from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     Cohere2Config,
+    CohereConfig,
     Gemma2Config,
     Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     GPTNeoXConfig,
+    GptOssConfig,
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     Olmo2Config,
+    OlmoeConfig,
     Phi3Config,
     PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
     SmolLM3Config,
     StableLmConfig,
 )
+
+from engine.model.rotary import freeze_rotary
 
 VOCABULARY_SIZE = 96
 MAX_CONTEXT = 512
@@ -42,14 +49,21 @@ _COMMON: dict[str, Any] = {
     "pad_token_id": 0,
 }
 _HEAD: dict[str, Any] = {"head_dim": 32}
+_ODD: dict[str, Any] = {
+    "vocab_size": 97,
+    "hidden_size": 72,
+    "intermediate_size": 100,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 1,
+}
 _WINDOW = 24
 _LONGROPE = {
     "rope_type": "longrope",
     "rope_theta": 10_000.0,
     "short_factor": [1.0] * 8,
     "long_factor": [4.0] * 8,
-    "original_max_position_embeddings": 64,
 }
+_YARN = {"rope_type": "yarn", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 64}
 
 
 def _without(field: str) -> dict[str, Any]:
@@ -68,7 +82,9 @@ ARCHITECTURES: dict[str, Callable[[], PreTrainedConfig]] = {
     "mistral": lambda: MistralConfig(**_COMMON, sliding_window=None),
     "mistral-window": lambda: MistralConfig(**_COMMON, sliding_window=_WINDOW),
     "phi3": lambda: Phi3Config(**_COMMON),
-    "phi3-longrope": lambda: Phi3Config(**_COMMON, rope_parameters=_LONGROPE),
+    "phi3-longrope": lambda: Phi3Config(
+        **_COMMON, rope_parameters=dict(_LONGROPE), original_max_position_embeddings=64
+    ),
     "olmo2": lambda: Olmo2Config(**_COMMON),
     "granite": lambda: GraniteConfig(
         **_COMMON, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.3, logits_scaling=2.0
@@ -99,13 +115,40 @@ ARCHITECTURES: dict[str, Callable[[], PreTrainedConfig]] = {
     ),
 }
 
+# What the native paths must bear besides: options, and widths that are no multiples of anything.
+VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
+    "llama-biases": lambda: LlamaConfig(**_COMMON, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+    "llama-yarn": lambda: LlamaConfig(**_COMMON, rope_parameters=dict(_YARN)),
+    "llama-odd": lambda: LlamaConfig(**(_COMMON | _ODD)),
+    "gpt-neox-serial": lambda: GPTNeoXConfig(**_without("num_key_value_heads"), use_parallel_residual=False),
+    "cohere": lambda: CohereConfig(**_COMMON, use_qk_norm=False),
+    "gemma2-capped": lambda: Gemma2Config(**_COMMON, **_HEAD, final_logit_softcapping=0.7),
+}
+# Experts are run by the straight-line decoder alone.
+EXPERTS: dict[str, Callable[[], PreTrainedConfig]] = {
+    "mixtral": lambda: MixtralConfig(**_COMMON, num_local_experts=4, num_experts_per_tok=2),
+    "qwen3-moe": lambda: Qwen3MoeConfig(
+        **_COMMON, **_HEAD, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, norm_topk_prob=True
+    ),
+    "olmoe": lambda: OlmoeConfig(**_COMMON, num_experts=8, num_experts_per_tok=2),
+    "gpt-oss": lambda: GptOssConfig(
+        **_COMMON,
+        **_HEAD,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=_WINDOW,
+        layer_types=["sliding_attention", "full_attention"],
+    ),
+}
+
 
 def make_model(config: PreTrainedConfig, *, seed: int = 0) -> PreTrainedModel:
-    """A random float32 model of the config's class."""
+    """A random float32 model of the config's class, its angles those of the whole context."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config)
     assert isinstance(model, PreTrainedModel)
+    freeze_rotary(model, MAX_CONTEXT)
     model.eval()
     return model
 

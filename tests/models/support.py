@@ -1,17 +1,49 @@
-"""A model behind our forward pass over a poisoned cache, fed part by part."""
+"""A model behind each of our forward passes over a poisoned cache, fed part by part."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
+from engine.cache.lanes import LaneStorage
 from engine.cache.layout import read_layout
 from engine.cache.storage import KVStorage
+from engine.model.angles import Angles, find_rotary, make_angles
+from engine.model.encoding import Encoded
 from engine.model.forward import Forward
+from engine.model.kernels.choice import Kernels
+from engine.model.kernels.library import library
+from engine.model.kernels.native import Library
+from engine.model.module_weights import ModuleWeights
+from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
+from engine.model.precision import Precision, encode_as
+from engine.model.recognise import recognise
+from engine.model.structure import RotaryData
 from engine.step import Chunk, Plan, Score, Ticket
 
 Part = tuple[int, Sequence[int], Sequence[int]]  # start, tokens, block table
+CONTEXT = 512  # positions that native forward passes have angles for
+
+
+class AnyForward(Protocol):
+    """What is run here, whichever of them it is."""
+
+    def run(self, plan: Plan) -> Tensor: ...
+
+
+def the_library() -> Library:
+    """The native library, which every machine that runs these tests must have."""
+    loaded = library()
+    assert loaded is not None, "the native kernels were not built, or this CPU has no AVX2"
+    return loaded
+
+
+def every_kernels() -> list[Kernels]:
+    """The library at each level that this CPU has."""
+    return [Kernels(the_library(), level) for level in the_library().levels]
 
 
 def make_forward(
@@ -25,12 +57,75 @@ def make_forward(
         return Forward(model, storage, max_rows=max_rows, num_threads=num_threads)
 
 
-def run(forward: Forward, *parts: Part) -> list[Tensor]:
+def make_native(
+    model: PreTrainedModel,
+    kernels: Kernels,
+    *,
+    weights: Precision = "float32",
+    cache: str = "float32",
+    num_blocks: int = 64,
+    block_size: int = 16,
+    max_rows: int = 256,
+    num_threads: int = 1,
+) -> NativeForward:
+    """Compile the straight-line decoder of the model, over a cache that is all NaN."""
+    structure = recognise(model.config, frozenset(name for name, _ in model.named_parameters()))
+    assert structure is not None, f"{model.config.model_type} is not described"
+    with torch.inference_mode():
+        return NativeForward(
+            structure,
+            ModuleWeights(model),
+            make_lanes(model.config, cache, num_blocks=num_blocks, block_size=block_size),
+            kernels=kernels,
+            max_rows=max_rows,
+            num_threads=num_threads,
+            angles=lambda data: _angles(model, data),
+            reencode=lambda matrix: encode_as(matrix, weights),
+        )
+
+
+def make_packed(
+    model: PreTrainedModel,
+    kernels: Kernels,
+    *,
+    weights: Precision = "float32",
+    cache: str = "float32",
+    num_blocks: int = 64,
+    block_size: int = 16,
+    max_rows: int = 256,
+    num_threads: int = 1,
+) -> PackedForward:
+    """Put the native kernels into the model, over a cache that is all NaN."""
+
+    def reencode(matrix: Encoded) -> Encoded:
+        return encode_as(matrix, weights)
+
+    lanes = make_lanes(model.config, cache, num_blocks=num_blocks, block_size=block_size)
+    with torch.inference_mode():
+        return PackedForward(
+            model, lanes, kernels=kernels, max_rows=max_rows, num_threads=num_threads, reencode=reencode
+        )
+
+
+def make_lanes(config: PreTrainedConfig, dtype: str, *, num_blocks: int, block_size: int) -> LaneStorage:
+    """A cache for native kernels that is all NaN."""
+    storage = LaneStorage(read_layout(config, dtype).groups[0], num_blocks=num_blocks, block_size=block_size)
+    storage.poison(range(num_blocks))
+    return storage
+
+
+def _angles(model: PreTrainedModel, data: RotaryData) -> Angles:
+    rotary = find_rotary(model)
+    assert rotary is not None, "a model that turns its heads has one module that says by how much"
+    return make_angles(rotary, model.config, data, context_length=CONTEXT)
+
+
+def run(forward: AnyForward, *parts: Part) -> list[Tensor]:
     """The logits [tokens, vocabulary] of each part, all in one batch."""
     chunks = []
     for start, tokens, blocks in parts:
         every = Score(start, (0,) * len(tokens), 0)  # asks for a row of logits at each position
         chunks.append(Chunk(Ticket("s", 0, 1, start, tuple(blocks)), tuple(tokens), score=every))
     with torch.inference_mode():
-        logits = forward.run(Plan(1, tuple(chunks)))
+        logits = forward.run(Plan(1, tuple(chunks))).clone()
     return list(logits.split([len(tokens) for _, tokens, _ in parts]))

@@ -81,10 +81,25 @@ def test_rows_that_fill_no_count_are_padded_and_cut() -> None:
     torch.testing.assert_close(linear(inputs), linear.product(inputs))
 
 
-def test_products_that_are_never_the_same_are_refused() -> None:
+def test_products_that_are_never_the_same_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     linear = make_linear(8, 4)
-    with torch.inference_mode():
-        linear.weight.fill_(torch.nan)  # which equals nothing
+    monkeypatch.setattr(RowLinear, "product", lambda _, inputs: torch.rand(len(inputs), 8))
 
     with pytest.raises(ModelUnsupported, match="other bits each time"):
         settle_rows([linear], loads=BATCH_LOADS)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(64, 64), (32, 64), (96, 33), (576, 576)])
+def test_sums_that_nearly_cancel_have_the_same_bits_among_any_rows(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    linear = RowLinear(nn.Parameter(torch.randn(*shape, generator=generator).to(dtype)), None, transposed=False)
+    settle_rows([linear], loads=BATCH_LOADS)
+    inputs = torch.randn(1, 64, shape[1], generator=generator)
+    solved = torch.linalg.lstsq(linear.weight[:1].float(), linear.weight[:1].float() @ inputs[0].T).solution
+    inputs = (inputs - solved.T).to(dtype)  # the first output is nearly zero
+
+    alone = torch.cat([linear(inputs[:, row : row + 1]) for row in range(64)], dim=1)
+
+    assert torch.equal(linear(inputs), alone)
