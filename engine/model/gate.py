@@ -34,6 +34,7 @@ from engine.model.recognise import recognise
 from engine.model.rotary import freeze_rotary
 from engine.model.shrink import CONTEXT, shrink_config
 from engine.model.structure import Structure
+from engine.model.support import expert_field
 from engine.step import Chunk, Plan, Score, Ticket
 
 LENGTHS = (150, 40)  # past the windows, the rotary thresholds and one split of the torch path's context
@@ -81,6 +82,8 @@ def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
         if fault is None:
             return Verdict(straight=True, rotary=find_rotary(model))
         logger.warning("%s runs on the universal path, which is slower: %s", config.model_type, fault)
+    if (field := expert_field(config)) is not None:
+        raise ModelUnsupported(f"{config.model_type} can't be served: only the native kernels run experts ({field})")
     with _refusing(config):
         fault = _universal_fault(model, small, expected)
     if fault is not None:

@@ -12,6 +12,7 @@ TRAINED_CONTEXT = 64  # what a rotary scaling takes for the context that the mod
 SIZES = {
     "hidden_size": 128,
     "intermediate_size": 256,
+    "moe_intermediate_size": 128,
     "vocab_size": 128,
     "max_position_embeddings": CONTEXT,
     "head_dim": 32,

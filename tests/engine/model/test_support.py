@@ -12,10 +12,10 @@ from transformers import (
     Llama4TextConfig,
     LlamaConfig,
     Mamba2Config,
-    MixtralConfig,
     MptConfig,
+    PhimoeConfig,
     PreTrainedConfig,
-    Qwen3MoeConfig,
+    Qwen2MoeConfig,
     Qwen3NextConfig,
     T5Config,
 )
@@ -37,8 +37,8 @@ REFUSED = [
     (Lfm2Config(), r"lfm2 .*recurrent layers.*\(conv_L_cache\)"),
     (Qwen3NextConfig(), r"qwen3_next .*recurrent layers.*\(linear_conv_kernel_dim\)"),
     (DeepseekV3Config(), r"deepseek_v3 .*latent.*\(kv_lora_rank\)"),
-    (MixtralConfig(), r"mixtral .*experts.*\(num_local_experts\)"),
-    (Qwen3MoeConfig(), r"qwen3_moe .*experts.*\(num_local_experts\)"),
+    (PhimoeConfig(), r"phimoe .*experts.*\(num_local_experts\)"),
+    (Qwen2MoeConfig(), r"qwen2_moe .*experts.*\(num_experts\)"),
     (Llama4TextConfig(), r"llama4_text .*chunked.*\(attention_chunk_size\)"),
     (Gemma3nTextConfig(), r"gemma3n_text .*another's cache.*\(num_kv_shared_layers\)"),
 ]
