@@ -73,6 +73,7 @@ class Machine(Builder):
         """A buffer that holds no numbers yet."""
         number = self.buffer(width, format)
         memory = torch.full((num_rows, self._buffers[number].stride_bytes), 0xFF, dtype=torch.uint8)
+        self.keep(memory)
         self._buffers[number] = Buffer(memory.data_ptr(), memory.shape[1], width, format)
         return Rows(number, memory, width, format)
 
