@@ -28,7 +28,7 @@ class PackedLinear(nn.Module):
         """[…, inputs] -> […, outputs]."""
         rows = inputs.reshape(-1, inputs.shape[-1]).float()
         out: Tensor = ops.linear(rows, self.matrix.data, self.bias, self.form, self.level, self.pool)
-        return out.view(*inputs.shape[:-1], -1).to(inputs.dtype)
+        return out.view(*inputs.shape[:-1], self.matrix.outputs).to(inputs.dtype)
 
 
 def pack_linears(

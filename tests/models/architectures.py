@@ -12,6 +12,7 @@ from transformers import (
     Gemma2Config,
     Gemma3TextConfig,
     GemmaConfig,
+    Glm4Config,
     GPT2Config,
     GPTNeoXConfig,
     GptOssConfig,
@@ -22,6 +23,7 @@ from transformers import (
     Olmo2Config,
     OlmoeConfig,
     Phi3Config,
+    PhiConfig,
     PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
@@ -29,6 +31,7 @@ from transformers import (
     Qwen3MoeConfig,
     SmolLM3Config,
     StableLmConfig,
+    Starcoder2Config,
 )
 
 from engine.model.rotary import freeze_rotary
@@ -123,6 +126,13 @@ VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "gpt-neox-serial": lambda: GPTNeoXConfig(**_without("num_key_value_heads"), use_parallel_residual=False),
     "cohere": lambda: CohereConfig(**_COMMON, use_qk_norm=False),
     "gemma2-capped": lambda: Gemma2Config(**_COMMON, **_HEAD, final_logit_softcapping=0.7),
+}
+# Not described: they run as modules of `transformers`.
+OTHERS: dict[str, Callable[[], PreTrainedConfig]] = {
+    "starcoder2": lambda: Starcoder2Config(**_COMMON),
+    "glm4": lambda: Glm4Config(**_COMMON, **_HEAD),
+    "phi": lambda: PhiConfig(**_COMMON),
+    "stablelm-normed": lambda: StableLmConfig(**_COMMON, qk_layernorm=True),
 }
 # Experts are run by the straight-line decoder alone.
 EXPERTS: dict[str, Callable[[], PreTrainedConfig]] = {
