@@ -18,6 +18,8 @@ from engine.model.gguf import quick_gguf
 from engine.model.gguf_reader import GgufFile
 from engine.model.gguf_weights import find_weights
 from engine.model.locate import first_line, locate_model
+from engine.model.recognise import recognise
+from engine.model.safetensors_weights import find_safetensors
 from engine.model.support import check_config
 from engine.model.weights import WeightSource
 
@@ -48,7 +50,7 @@ def open_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> O
         config = _read_config(path)
         check_config(config)
         context_length = _context_length(config, settings.max_context)
-        source = None if path.is_dir() else find_weights(GgufFile(path))
+        source = _find_source(path, config)
     return OpenedModel(config, path, settings.served_name, context_length, source)
 
 
@@ -66,6 +68,14 @@ def _read_config(path: Path) -> PreTrainedConfig:
     with quick_gguf():
         config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
     return config
+
+
+def _find_source(path: Path, config: PreTrainedConfig) -> WeightSource | None:
+    if not path.is_dir():
+        return find_weights(GgufFile(path))
+    source = find_safetensors(path, tied=bool(config.tie_word_embeddings))
+    known = source is not None and recognise(config, source.names()) is not None
+    return source if known else None  # by other names: `transformers` knows what to make of them
 
 
 def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype | str) -> PreTrainedModel:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from config.settings import ModelSettings
 from engine.errors import ModelError, ModelNotFound, ModelUnsupported
-from engine.model.load import LoadedModel, _context_length, load_model
-from tests.tiny import MAX_CONTEXT, VOCABULARY_SIZE, make_tiny_model_folder
+from engine.model.load import OpenedModel, _context_length, open_model, read_module
+from tests.tiny import MAX_CONTEXT, make_tiny_model_folder
 
 
 @pytest.fixture
@@ -21,8 +21,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load(path: Path, **settings: object) -> LoadedModel:
-    return load_model(ModelSettings.model_validate({"path": str(path)} | settings), progress=lambda _: None)
+def load(path: Path, **settings: object) -> OpenedModel:
+    return open_model(ModelSettings.model_validate({"path": str(path)} | settings), progress=lambda _: None)
+
+
+def read(path: Path, dtype: torch.dtype | None = torch.float32) -> PreTrainedModel:
+    return read_module(load(path), dtype)
 
 
 def change_config(folder: Path, **fields: object) -> None:
@@ -34,24 +38,48 @@ def weights_of(folder: Path) -> Path:
     return folder / "model.safetensors"
 
 
-def test_a_folder_is_loaded_in_float32_on_a_cpu(folder: Path) -> None:
-    loaded = load(folder)
+def test_a_folder_is_opened_by_its_config(folder: Path) -> None:
+    opened = load(folder)
 
-    assert loaded.architecture == "LlamaForCausalLM"
-    assert loaded.path == folder
-    assert loaded.name == folder.name
-    assert loaded.context_length == MAX_CONTEXT
-    assert loaded.vocabulary_size == VOCABULARY_SIZE
-    assert loaded.dtype == "float32"
-    assert {parameter.dtype for parameter in loaded.model.parameters()} == {torch.float32}
+    assert opened.config.model_type == "llama"
+    assert opened.path == folder
+    assert opened.name == folder.name
+    assert opened.context_length == MAX_CONTEXT
 
 
-def test_the_dtype_and_the_name_can_be_set(folder: Path) -> None:
-    loaded = load(folder, dtype="bfloat16", name="mine")
+def test_the_name_can_be_set(folder: Path) -> None:
+    assert load(folder, name="mine").name == "mine"
 
-    assert loaded.name == "mine"
-    assert loaded.dtype == "bfloat16"
-    assert next(loaded.model.parameters()).dtype == torch.bfloat16
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_module_is_read_in_the_type_that_is_asked_for(folder: Path, dtype: torch.dtype) -> None:
+    assert {parameter.dtype for parameter in read(folder, dtype).parameters()} == {dtype}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_module_is_read_in_the_type_of_its_file_where_none_is_asked_for(folder: Path, dtype: torch.dtype) -> None:
+    LlamaForCausalLM.from_pretrained(folder, dtype=dtype).save_pretrained(folder)
+
+    assert {parameter.dtype for parameter in read(folder, None).parameters()} == {dtype}
+
+
+def test_parameters_are_read_without_transformers_where_they_have_their_names(folder: Path) -> None:
+    source, module = load(folder).source, read(folder)
+
+    assert source is not None
+    assert source.names() == dict(module.named_parameters()).keys()
+    name = "model.layers.1.mlp.down_proj.weight"
+    assert torch.equal(source.encoded(name).dense(), module.get_parameter(name))
+
+
+def test_parameters_by_other_names_are_left_to_transformers(folder: Path) -> None:
+    tensors = load_file(weights_of(folder))
+    save_file(
+        {name.removeprefix("model."): tensor for name, tensor in tensors.items()}, weights_of(folder), {"format": "pt"}
+    )
+
+    assert load(folder).source is None
+    assert torch.equal(read(folder).get_parameter("model.norm.weight"), tensors["model.norm.weight"])
 
 
 @pytest.mark.parametrize(("max_context", "expected"), [(100, 100), (10 * MAX_CONTEXT, MAX_CONTEXT)])
@@ -67,23 +95,18 @@ def test_tied_embeddings_are_held_once(folder: Path) -> None:
     del tensors["lm_head.weight"]
     save_file(tensors, weights_of(folder), {"format": "pt"})
 
-    model = load(folder).model
+    opened = load(folder)
+    model = read_module(opened, torch.float32)
 
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
-
-
-def test_progress_names_the_model_type_and_the_file(folder: Path) -> None:
-    said: list[str] = []
-
-    load_model(ModelSettings(path=str(folder)), progress=said.append)
-
-    assert said == [f"reading llama weights from {folder.name}"]
+    assert opened.source is not None
+    assert "lm_head.weight" not in opened.source.names()
 
 
 def test_the_libraries_say_nothing_and_are_left_as_they_were(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
 
-    load(folder)
+    read(folder)
 
     assert capfd.readouterr() == ("", "")
     assert (transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()) == (verbosity, bars)
@@ -93,7 +116,7 @@ def test_a_folder_without_weights_is_refused(folder: Path) -> None:
     weights_of(folder).unlink()
 
     with pytest.raises(ModelNotFound, match=r"has no \.safetensors files"):
-        load(folder)
+        read(folder)
 
 
 def test_weights_that_are_cut_short_are_refused_in_one_line(folder: Path) -> None:
@@ -111,8 +134,9 @@ def test_a_missing_tensor_is_named(folder: Path) -> None:
     del tensors["model.layers.1.mlp.down_proj.weight"]
     save_file(tensors, weights_of(folder), {"format": "pt"})
 
+    assert load(folder).source is None
     with pytest.raises(ModelError, match=r"lacks 1 .* model\.layers\.1\.mlp\.down_proj\.weight"):
-        load(folder)
+        read(folder)
 
 
 def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
@@ -149,7 +173,7 @@ def test_a_file_that_is_no_gguf_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF but no more")
 
-    with pytest.raises(ModelError, match="can't be loaded") as refused:
+    with pytest.raises(ModelError, match="is no GGUF file: it has 16 bytes") as refused:
         load(file)
 
     assert "\n" not in str(refused.value)
@@ -171,14 +195,17 @@ def test_weights_take_their_own_size_of_memory_once(tmp_path: Path) -> None:
 from pathlib import Path
 import torch
 from config.settings import ModelSettings
-from engine.model.load import load_model
+from engine.model.load import open_model, read_module
+
+def read(path):
+    return read_module(open_model(ModelSettings(path=path), progress=lambda _: None), torch.float32)
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
-load_model(ModelSettings(path={str(tmp_path / "tiny")!r}), progress=lambda _: None)
+read({str(tmp_path / "tiny")!r})
 before = resident()
-model = load_model(ModelSettings(path={str(tmp_path / "large")!r}), progress=lambda _: None).model
+model = read({str(tmp_path / "large")!r})
 for parameter in model.parameters():
     parameter.sum()
 print(sum(parameter.nbytes for parameter in model.parameters()), resident() - before)
