@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from engine.errors import ModelUnsupported
-from engine.model.batch import make_batch
 from engine.model.forward import Forward
 from engine.model.linear import RowLinear
 from engine.model.padding import settle_paddings
@@ -36,7 +35,7 @@ def test_a_step_that_needs_no_logits_gives_none(forward: Forward) -> None:
     plan = Plan(1, (Chunk(Ticket("s", 0, 1, 0, (0, 1, 2)), TOKENS),))
 
     with torch.inference_mode():
-        logits = forward.run(make_batch(plan, forward.paddings))
+        logits = forward.run(plan)
 
     assert logits.shape == (0, VOCABULARY_SIZE)
 

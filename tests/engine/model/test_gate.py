@@ -1,39 +1,88 @@
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import BloomConfig, GPTNeoConfig, JambaConfig, LlamaConfig, Phi3Config, PreTrainedConfig
+from transformers import (
+    BloomConfig,
+    GPTNeoConfig,
+    JambaConfig,
+    LlamaConfig,
+    MixtralConfig,
+    Phi3Config,
+    PreTrainedConfig,
+    Starcoder2Config,
+)
 from transformers.models.llama import modeling_llama
 
 from engine.errors import ModelUnsupported
-from engine.model.gate import check_structure
-from tests.models.architectures import ARCHITECTURES
+from engine.model import gate
+from engine.model.gate import Verdict, check_structure
+from engine.model.kernels.choice import Kernels
+from engine.model.native_forward import NativeForward
+from engine.model.recognise import recognise
+from engine.model.structure import Structure
+from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS
+from tests.models.support import every_kernels
+
+FASTEST = every_kernels()[-1]
+ON_TORCH = Verdict(straight=False)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_an_architecture_that_is_served_passes(name: str) -> None:
-    check_structure(ARCHITECTURES[name]())
+@pytest.mark.parametrize("name", [*ARCHITECTURES, *OTHERS])
+def test_an_architecture_that_torch_serves_passes(name: str) -> None:
+    assert check_structure((ARCHITECTURES | OTHERS)[name](), None) == ON_TORCH
+
+
+@pytest.mark.parametrize("kernels", every_kernels(), ids=str)
+@pytest.mark.parametrize("name", [*ARCHITECTURES, *VARIANTS, *EXPERTS])
+def test_an_architecture_that_is_described_passes_straight(name: str, kernels: Kernels) -> None:
+    verdict = check_structure((ARCHITECTURES | VARIANTS | EXPERTS)[name](), kernels)
+
+    assert verdict.straight
+    assert (verdict.rotary is None) == (name == "gpt2")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_described_passes_on_the_universal_path_and_says_why(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert check_structure(OTHERS[name](), FASTEST) == ON_TORCH
+
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "runs on the universal path, which is slower: its " in record.getMessage()
 
 
 def test_a_config_of_full_size_is_tried_small() -> None:
-    check_structure(LlamaConfig(num_hidden_layers=80, hidden_size=8192, num_attention_heads=64, num_key_value_heads=8))
+    config = LlamaConfig(num_hidden_layers=80, hidden_size=8192, num_attention_heads=64, num_key_value_heads=8)
+
+    assert check_structure(config, None) == ON_TORCH
+    assert check_structure(config, FASTEST).straight
+
+
+def test_experts_need_the_native_kernels() -> None:
+    with pytest.raises(ModelUnsupported, match=r"only the native kernels run experts \(num_local_experts\)"):
+        check_structure(MixtralConfig(num_hidden_layers=2), None)
 
 
 def test_a_model_that_goes_past_our_attention_is_refused() -> None:
     with pytest.raises(ModelUnsupported, match=r"gpt_neo can't be served: .*called our attention \[0, 0\] times"):
-        check_structure(GPTNeoConfig(attention_types=[[["global"], 2]], num_layers=2))
+        check_structure(GPTNeoConfig(attention_types=[[["global"], 2]], num_layers=2), None)
 
 
 def test_what_a_small_copy_raises_is_the_reason() -> None:
     with pytest.raises(ModelUnsupported, match="phi3 can't be served: a small copy failed with"):
-        check_structure(Phi3Config(hidden_act="nonsense"))
+        check_structure(Phi3Config(hidden_act="nonsense"), None)
 
 
 @pytest.mark.parametrize("config", [BloomConfig(), JambaConfig()])
-def test_a_model_with_another_kind_of_state_is_refused(config: PreTrainedConfig) -> None:
+@pytest.mark.parametrize("kernels", [None, FASTEST])
+def test_a_model_with_another_kind_of_state_is_refused(config: PreTrainedConfig, kernels: Kernels | None) -> None:
     with pytest.raises(ModelUnsupported):
-        check_structure(config)
+        check_structure(config, kernels)
 
 
 def faulty_llama(monkeypatch: pytest.MonkeyPatch, fault: Callable[[Tensor], Tensor]) -> None:
@@ -56,21 +105,96 @@ def test_a_layer_that_mixes_its_rows_is_refused(monkeypatch: pytest.MonkeyPatch)
     faulty_llama(monkeypatch, lambda inputs: inputs + inputs.roll(1, dims=1))
 
     with pytest.raises(ModelUnsupported, match="llama can't be served"):
-        check_structure(LlamaConfig())
+        check_structure(LlamaConfig(), None)
 
 
 def test_a_layer_that_looks_at_the_size_of_the_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     faulty_llama(monkeypatch, lambda inputs: inputs * (1 + 1e-6 * (inputs.shape[1] > 160)))
 
     with pytest.raises(ModelUnsupported, match="two sequences in one batch"):
-        check_structure(LlamaConfig())
+        check_structure(LlamaConfig(), None)
 
 
 def test_a_layer_that_looks_at_the_length_of_a_chunk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     faulty_llama(monkeypatch, lambda inputs: inputs * (1 + 1e-6 * (inputs.shape[1] < 30)))
 
     with pytest.raises(ModelUnsupported, match="cut into chunks"):
-        check_structure(LlamaConfig())
+        check_structure(LlamaConfig(), None)
+
+
+def test_a_model_that_departs_from_its_description_is_not_run_straight(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert check_structure(OTHERS["stablelm-normed"](), FASTEST) == ON_TORCH
+
+    assert "its logits differ from plain attention's by up to" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (lambda plan: len(plan.chunks) == 2, "two sequences in one batch change each other's logits"),
+        (lambda plan: plan.num_positions == 90, "its logits depend on how a prompt is cut into chunks"),
+    ],
+)
+def test_kernels_whose_answers_depend_on_the_company_are_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: Callable[..., bool],
+    reason: str,
+) -> None:
+    plain = NativeForward.run
+    monkeypatch.setattr(NativeForward, "run", lambda self, plan: plain(self, plan) * (1 + 1e-6 * fault(plan)))
+
+    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
+    assert reason in caplog.text
+
+
+def test_kernels_that_fail_on_a_small_copy_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(NativeForward, "run", fail)
+
+    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
+    assert "a small copy failed with MemoryError('no memory')" in caplog.text
+
+
+def test_every_forward_pass_that_was_tried_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    init, close = NativeForward.__init__, NativeForward.close
+
+    def counted_init(self: NativeForward, *parts: object, **options: object) -> None:
+        events.append("opened")
+        init(self, *parts, **options)  # type: ignore[arg-type]  # handed on as they came
+
+    def counted_close(self: NativeForward) -> None:
+        events.append("closed")
+        close(self)
+
+    monkeypatch.setattr(NativeForward, "__init__", counted_init)
+    monkeypatch.setattr(NativeForward, "close", counted_close)
+
+    check_structure(LlamaConfig(), FASTEST)
+    check_structure(Starcoder2Config(), FASTEST)
+
+    assert events == ["opened", "closed"] * (len(events) // 2) != []
+
+
+def test_a_description_that_leaves_something_out_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def with_one_layer(config: PreTrainedConfig, names: frozenset[str]) -> Structure:
+        structure = recognise(config, names)
+        assert structure is not None
+        return replace(structure, layers=structure.layers[:1])
+
+    monkeypatch.setattr(gate, "recognise", with_one_layer)
+
+    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
+    assert "its logits differ" in caplog.text
 
 
 def test_the_caller_s_random_numbers_and_threads_are_left_alone() -> None:
@@ -79,7 +203,8 @@ def test_the_caller_s_random_numbers_and_threads_are_left_alone() -> None:
     expected = torch.rand(1)
     torch.manual_seed(5)
 
-    check_structure(LlamaConfig())
+    check_structure(LlamaConfig(), None)
+    check_structure(LlamaConfig(), FASTEST)
 
     assert torch.equal(torch.rand(1), expected)
     assert torch.get_num_threads() == 2
