@@ -10,7 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
@@ -29,6 +29,7 @@ from engine.model.kernels.choice import Kernels
 from engine.model.load import quiet_libraries
 from engine.model.module_weights import ModuleWeights
 from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
 from engine.model.precision import encode_as
 from engine.model.recognise import recognise
 from engine.model.rotary import freeze_rotary
@@ -85,7 +86,7 @@ def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
     if (field := expert_field(config)) is not None:
         raise ModelUnsupported(f"{config.model_type} can't be served: only the native kernels run experts ({field})")
     with _refusing(config):
-        fault = _universal_fault(model, small, expected)
+        fault = _universal_fault(model, small, kernels, expected)
     if fault is not None:
         raise ModelUnsupported(f"{config.model_type} can't be served: {fault}")
     return Verdict(straight=False)
@@ -109,12 +110,11 @@ def _straight_fault(
     if structure is None:
         return "its structure is not one of those described"
     try:
-        exact = _Trial(functools.partial(_straight, model, small, structure, kernels, "float32"), small)
-        fault = exact.compare(expected) or exact.find_dependence()
-        exact.close()
-        short = _Trial(functools.partial(_straight, model, small, structure, kernels, "bfloat16"), small)
-        fault = fault or short.find_dependence()
-        short.close()
+        straight = functools.partial(_straight, model, small, structure, kernels)
+        with closing(_Trial(functools.partial(straight, "float32"), small)) as exact:
+            fault = exact.compare(expected) or exact.find_dependence()
+        with closing(_Trial(functools.partial(straight, "bfloat16"), small)) as short:
+            fault = fault or short.find_dependence()
     except Exception as error:  # noqa: BLE001  # then the universal path shows whether the model can be served
         return f"a small copy failed with {error!r}"
     return fault
@@ -148,20 +148,31 @@ def _there(rotary: type[nn.Module] | None) -> type[nn.Module]:
     return rotary
 
 
-def _universal_fault(model: PreTrainedModel, small: PreTrainedConfig, expected: list[Tensor]) -> str | None:
-    def make(num_blocks: int) -> Forward:
-        group = read_layout(small, "float32").groups[0]
-        storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
-        storage.poison(range(num_blocks))
-        return Forward(model, storage, max_rows=sum(LENGTHS), num_threads=1)
+def _universal_fault(
+    model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels | None, expected: list[Tensor]
+) -> str | None:
+    with closing(_Trial(functools.partial(_universal, model, small, kernels), small)) as trial:
+        fault = trial.compare(expected)
+        assert isinstance(trial.forward, Forward | PackedForward)
+        calls = trial.forward.attention.calls
+        if calls != [len(LENGTHS)] * len(calls):
+            return f"in {len(LENGTHS)} passes its layers called our attention {calls} times"
+        return fault or trial.find_dependence()
 
-    trial = _Trial(make, small)
-    fault = trial.compare(expected)
-    assert isinstance(trial.forward, Forward)
-    calls = trial.forward.attention.calls
-    if calls != [len(LENGTHS)] * len(calls):
-        return f"in {len(LENGTHS)} passes its layers called our attention {calls} times"
-    return fault or trial.find_dependence()
+
+def _universal(
+    model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels | None, num_blocks: int
+) -> Forward | PackedForward:
+    group = read_layout(small, "float32").groups[0]
+    rows = sum(LENGTHS)
+    if kernels is not None:
+        lanes = LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)
+        lanes.poison(range(num_blocks))
+        as_is = functools.partial(encode_as, precision="float32")
+        return PackedForward(model, lanes, kernels=kernels, max_rows=rows, num_threads=1, reencode=as_is)
+    storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
+    storage.poison(range(num_blocks))
+    return Forward(model, storage, max_rows=rows, num_threads=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from engine.errors import ModelUnsupported
 from engine.model import gate
 from engine.model.gate import Verdict, check_structure
 from engine.model.kernels.choice import Kernels
+from engine.model.kernels.native import Library
 from engine.model.native_forward import NativeForward
 from engine.model.recognise import recognise
 from engine.model.structure import Structure
@@ -68,9 +70,10 @@ def test_experts_need_the_native_kernels() -> None:
         check_structure(MixtralConfig(num_hidden_layers=2), None)
 
 
-def test_a_model_that_goes_past_our_attention_is_refused() -> None:
+@pytest.mark.parametrize("kernels", [None, FASTEST])
+def test_a_model_that_goes_past_our_attention_is_refused(kernels: Kernels | None) -> None:
     with pytest.raises(ModelUnsupported, match=r"gpt_neo can't be served: .*called our attention \[0, 0\] times"):
-        check_structure(GPTNeoConfig(attention_types=[[["global"], 2]], num_layers=2), None)
+        check_structure(GPTNeoConfig(attention_types=[[["global"], 2]], num_layers=2), kernels)
 
 
 def test_what_a_small_copy_raises_is_the_reason() -> None:
@@ -115,11 +118,14 @@ def test_a_layer_that_looks_at_the_size_of_the_batch_is_refused(monkeypatch: pyt
         check_structure(LlamaConfig(), None)
 
 
-def test_a_layer_that_looks_at_the_length_of_a_chunk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kernels", [None, FASTEST])
+def test_a_layer_that_looks_at_the_length_of_a_chunk_is_refused(
+    monkeypatch: pytest.MonkeyPatch, kernels: Kernels | None
+) -> None:
     faulty_llama(monkeypatch, lambda inputs: inputs * (1 + 1e-6 * (inputs.shape[1] < 30)))
 
     with pytest.raises(ModelUnsupported, match="cut into chunks"):
-        check_structure(LlamaConfig(), None)
+        check_structure(LlamaConfig(), kernels)
 
 
 def test_a_model_that_departs_from_its_description_is_not_run_straight(
@@ -162,25 +168,31 @@ def test_kernels_that_fail_on_a_small_copy_are_not_used(
     assert "a small copy failed with MemoryError('no memory')" in caplog.text
 
 
-def test_every_forward_pass_that_was_tried_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[str] = []
-    init, close = NativeForward.__init__, NativeForward.close
+@pytest.mark.parametrize("config", [LlamaConfig(), Starcoder2Config(), OTHERS["stablelm-normed"]()])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_threads_of_every_trial_are_ended(
+    monkeypatch: pytest.MonkeyPatch, config: PreTrainedConfig, fails: bool
+) -> None:
+    pools: list[int] = []
+    opened, closed = Library.open_pool, Library.close_pool
 
-    def counted_init(self: NativeForward, *parts: object, **options: object) -> None:
-        events.append("opened")
-        init(self, *parts, **options)  # type: ignore[arg-type]  # handed on as they came
+    def open_pool(library: Library, num_threads: int) -> int:
+        pools.append(opened(library, num_threads))
+        return pools[-1]
 
-    def counted_close(self: NativeForward) -> None:
-        events.append("closed")
-        close(self)
+    def close_pool(library: Library, pool: int) -> None:
+        pools.remove(pool)
+        closed(library, pool)
 
-    monkeypatch.setattr(NativeForward, "__init__", counted_init)
-    monkeypatch.setattr(NativeForward, "close", counted_close)
+    monkeypatch.setattr(Library, "open_pool", open_pool)
+    monkeypatch.setattr(Library, "close_pool", close_pool)
+    if fails:
+        monkeypatch.setattr(Library, "run", lambda *_: 1 // 0)
 
-    check_structure(LlamaConfig(), FASTEST)
-    check_structure(Starcoder2Config(), FASTEST)
+    with pytest.raises(ModelUnsupported) if fails else nullcontext():
+        check_structure(config, FASTEST)
 
-    assert events == ["opened", "closed"] * (len(events) // 2) != []
+    assert pools == []
 
 
 def test_a_description_that_leaves_something_out_is_not_used(
