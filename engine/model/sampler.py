@@ -69,7 +69,8 @@ def _add_bias(logits: Tensor, choices: Sequence[Choose]) -> None:
 
 
 def _ban(logits: Tensor, choices: Sequence[Choose]) -> None:
-    entries = [(row, token) for row, choose in enumerate(choices) for token in choose.banned]
+    size = logits.shape[-1]  # a tokenizer's end may lie beyond the model's vocabulary
+    entries = [(row, token) for row, choose in enumerate(choices) for token in choose.banned if token < size]
     if entries:
         logits.index_put_(tuple(torch.tensor(entries, device=logits.device).T), logits.new_tensor(-torch.inf))
 

@@ -265,7 +265,8 @@ class Changes {
  public:
   Changes(float* logits, const Ask& ask, int32_t size) : logits_(logits) {
     for (int32_t i = 0; i < ask.num_biases; ++i) change(ask.biases[i].token, logits[ask.biases[i].token] + ask.biases[i].value);
-    for (int32_t i = 0; i < ask.num_banned; ++i) change(ask.banned[i], kLowest);
+    for (int32_t i = 0; i < ask.num_banned; ++i)
+      if (ask.banned[i] < size) change(ask.banned[i], kLowest);  // a tokenizer's end may lie beyond the model's vocabulary
     penalize(ask, size);
   }
   ~Changes() {

@@ -192,6 +192,12 @@ def test_a_ban_on_everything_still_chooses() -> None:
     assert 0 <= token < VOCABULARY_SIZE
 
 
+def test_a_ban_on_what_the_vocabulary_lacks_changes_nothing() -> None:
+    choose = Choose(Sampling(0, temperature=0.0), 0, 0, banned=(VOCABULARY_SIZE,))
+
+    assert choose_tokens(random_rows(1), [choose]) == [int(random_rows(1).argmax())]
+
+
 def test_impossible_tokens_are_never_drawn() -> None:
     logits = torch.tensor([-math.inf, 0.0, -math.inf, 0.0, -math.inf])
 

@@ -176,6 +176,16 @@ def test_where_nothing_possible_is_left_the_lowest_allowed_id_is_taken(level: Le
 
 
 @every_level
+def test_a_ban_on_what_the_vocabulary_lacks_changes_nothing(level: Level) -> None:
+    memory = torch.tensor([[1.0, 2.0, 7.0]])
+
+    (answer,) = native(level, memory[:, :2], [Ask(replace(GREEDY, banned=(2,)))])
+
+    assert answer == Answer(1)
+    assert memory[0, 2] == 7.0
+
+
+@every_level
 def test_every_token_is_drawn_as_often_as_its_share(level: Level) -> None:
     weights = torch.tensor([0.5, 0.0, 0.25, 0.125, 0.125])
     asks = [Ask(Choose(Sampling(7), 0, index)) for index in range(2000)]
