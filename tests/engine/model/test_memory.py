@@ -1,5 +1,7 @@
-"""Free memory as the system and the container say."""
+"""Free memory as the system and the container say, and memory that is freed."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,23 @@ def test_a_container_over_its_limit_has_nothing_free(meminfo: Path, tmp_path: Pa
 
 def test_this_machine_has_free_memory() -> None:
     assert free_bytes() > 0
+
+
+def test_what_was_freed_is_given_back() -> None:
+    program = """
+from pathlib import Path
+from engine.model.memory import give_back
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+texts = [bytes(60_000) + b"x" for _ in range(1_000)]  # too small to be mapped each on its own
+kept = texts.pop()  # at the end of the heap, which so stays as long as it is
+texts.clear()
+before = resident()
+give_back()
+print(before - resident())
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert int(done.stdout) > 40 << 20
