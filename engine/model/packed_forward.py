@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -39,6 +40,7 @@ class PackedForward:
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         self.storage = storage
+        torch.set_num_threads(num_threads)
         self._library = kernels.library
         self.pool = self._library.open_pool(num_threads)
         self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)

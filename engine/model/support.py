@@ -41,8 +41,8 @@ def _reasons(config: PreTrainedConfig) -> Iterator[str]:
     for field, what in UNSUPPORTED_FIELDS.items():
         if _number(config, field):
             yield f"{what} ({field})"
-    if (field := expert_field(config)) is not None and config.model_type not in FAMILIES:
-        yield f"{_EXPERTS} ({field})"
+    if (experts := expert_field(config)) is not None and config.model_type not in FAMILIES:
+        yield f"{_EXPERTS} ({experts})"
     method = (getattr(config, "quantization_config", None) or {}).get("quant_method")
     if method is not None:
         yield f"its weights are quantized with {method}, and only float weights and GGUF files are read"

@@ -1,43 +1,63 @@
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Protocol
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
-from config.settings import ModelSettings
-from engine.cache.layout import CacheGroup, Layout, read_layout
+from engine.cache.layout import CacheGroup
+from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.answer import LogitsNotFinite
-from engine.model.load import LoadedModel, load_model
-from engine.model.runner import ModelRunner, make_runner
+from engine.model.forward import Forward
+from engine.model.kernels.native import Library
+from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
+from engine.model.runner import ModelForward, ModelRunner, make_runner
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Plan, Score, StepResult, Ticket
-from tests.tiny import make_tiny_model_folder
+from tests.models.architectures import ARCHITECTURES, make_model
+from tests.models.support import every_kernels, make_forward, make_native, make_packed
 
 GREEDY, SEEDED = Sampling(seed=0, temperature=0.0), Sampling(seed=5, temperature=1.3)
-BLOCK_SIZE = 8
-PROMPT = tuple(3 + at * 7 % 290 for at in range(50))
+BLOCK_SIZE = 16
+PROMPT = tuple(3 + at * 7 % 90 for at in range(50))
+
+
+class Make(Protocol):
+    """Makes a forward pass of one kind over a model."""
+
+    def __call__(self, model: PreTrainedModel, /) -> Forward | NativeForward | PackedForward: ...
+
+
+def on_torch(model: PreTrainedModel, /) -> Forward:
+    return make_forward(model, block_size=BLOCK_SIZE, max_rows=64)
+
+
+def straight(model: PreTrainedModel, /) -> NativeForward:
+    return make_native(model, every_kernels()[-1], weights="bfloat16", cache="bfloat16", max_rows=64)
+
+
+def packed(model: PreTrainedModel, /) -> PackedForward:
+    return make_packed(model, every_kernels()[-1], max_rows=64)
+
+
+@pytest.fixture(scope="module", params=[on_torch, straight, packed])
+def make(request: pytest.FixtureRequest) -> Make:
+    chosen: Make = request.param
+    return chosen
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    folder = tmp_path_factory.mktemp("tiny")
-    make_tiny_model_folder(folder)
-    return load_model(ModelSettings(path=str(folder)), progress=lambda _: None)
-
-
-@pytest.fixture(scope="module")
-def runner(loaded: LoadedModel) -> Iterator[ModelRunner]:
-    made = make(loaded)
+def runner(make: Make) -> Iterator[ModelRunner]:
+    made = make_runner(lambda: make(tiny()))
     yield made
     made.close()
 
 
-def make(loaded: LoadedModel, **options: int) -> ModelRunner:
-    layout = read_layout(loaded.model.config, loaded.dtype)
-    sizes = {"num_blocks": 40, "block_size": BLOCK_SIZE, "max_positions": 64, "num_threads": 1} | options
-    return make_runner(loaded, layout, **sizes)
+def tiny() -> PreTrainedModel:
+    return make_model(ARCHITECTURES["llama"]())
 
 
 def chunk(
@@ -134,7 +154,9 @@ async def test_scores_are_the_logprobs_that_choosing_would_have_reported(runner:
 async def test_a_model_that_gives_no_numbers_names_the_sequence(runner: ModelRunner) -> None:
     good = chunk("good", 0, PROMPT[:8], range(1))
     await execute(runner, good)
-    runner.forward.storage.poison({5})
+    assert isinstance(runner.forward, Forward | NativeForward | PackedForward)
+    with torch.inference_mode():
+        runner.forward.storage.poison({5})
 
     with pytest.raises(LogitsNotFinite, match="sequence bad"):
         await execute(runner, chunk("good", 7, PROMPT[7:8], range(1)), chunk("bad", 8, (3,), range(5, 7)))
@@ -143,31 +165,86 @@ async def test_a_model_that_gives_no_numbers_names_the_sequence(runner: ModelRun
 
 
 @pytest.mark.anyio
-async def test_a_new_life_of_the_worker_answers_as_the_old_one_did(tmp_path: Path) -> None:
-    make_tiny_model_folder(tmp_path)
-    loaded = load_model(ModelSettings(path=str(tmp_path)), progress=lambda _: None)
-    first = make(loaded)
+async def test_a_new_life_of_the_worker_answers_as_the_old_one_did(make: Make) -> None:
+    model = tiny()
+    first = make_runner(lambda: make(model))
     before = await generate(first, range(8), SEEDED, sizes=(50,))
     first.close()
 
-    second = make(loaded, incarnation=2)
+    second = make_runner(lambda: make(tiny()), incarnation=2)
 
     assert (first.incarnation, second.incarnation) == (1, 2)
     assert await generate(second, range(8), SEEDED, sizes=(20, 30)) == before
     second.close()
 
 
-def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start(tmp_path: Path) -> None:
-    make_tiny_model_folder(tmp_path)
-    loaded = load_model(ModelSettings(path=str(tmp_path)), progress=lambda _: None)
-    layout = Layout((CacheGroup(num_layers=2, num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32"),))
+@pytest.mark.anyio
+async def test_a_new_life_on_torch_can_take_the_old_one_s_model() -> None:
+    model = tiny()
+    first = make_runner(lambda: on_torch(model))
+    before = await generate(first, range(8), SEEDED, sizes=(50,))
+    first.close()
+
+    second = make_runner(lambda: on_torch(model), incarnation=2)
+
+    assert await generate(second, range(8), SEEDED, sizes=(50,)) == before
+    second.close()
+
+
+def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start() -> None:
+    group = CacheGroup(num_layers=2, num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32")
+    storage = KVStorage(group, num_blocks=4, block_size=8, device=torch.device("cpu"))
 
     with pytest.raises(ModelUnsupported, match="the first step failed"):
-        make_runner(loaded, layout, num_blocks=4, block_size=8, max_positions=8, num_threads=1)
+        make_runner(lambda: Forward(tiny(), storage, max_rows=8, num_threads=1))
 
 
-def test_the_worker_s_threads_are_its_own_matter(runner: ModelRunner) -> None:
+def test_a_forward_pass_whose_first_step_fails_is_closed(monkeypatch: pytest.MonkeyPatch, make: Make) -> None:
+    made: list[ModelForward] = []
+    closed: list[ModelForward] = []
+
+    def failing() -> ModelForward:
+        forward = make(tiny())
+        close = forward.close
+
+        def close_and_tell() -> None:
+            closed.append(forward)
+            close()
+
+        monkeypatch.setattr(forward, "run", lambda _: 1 // 0)
+        monkeypatch.setattr(forward, "close", close_and_tell)
+        made.append(forward)
+        return forward
+
+    with pytest.raises(ModelUnsupported, match="the first step failed with ZeroDivisionError"):
+        make_runner(failing)
+
+    assert closed == made != []
+
+
+@pytest.mark.parametrize("make_one", [straight, packed])
+def test_a_closed_runner_leaves_no_native_threads(monkeypatch: pytest.MonkeyPatch, make_one: Make) -> None:
+    closed: list[int] = []
+    close_pool = Library.close_pool
+
+    def close_and_tell(library: Library, pool: int) -> None:
+        closed.append(pool)
+        close_pool(library, pool)
+
+    monkeypatch.setattr(Library, "close_pool", close_and_tell)
+    runner = make_runner(lambda: make_one(tiny()))
+    assert isinstance(runner.forward, NativeForward | PackedForward)
+
+    runner.close()
+
+    assert closed == [runner.forward.pool]
+
+
+@pytest.mark.parametrize("make_one", [on_torch, packed])
+def test_the_worker_s_threads_are_its_own_matter(make_one: Make) -> None:
     torch.set_num_threads(2)
+    runner = make_runner(lambda: make_one(tiny()))
 
-    assert runner.forward.num_threads == 1
+    assert runner._thread.submit(torch.get_num_threads).result() == 1
     assert torch.get_num_threads() == 2
+    runner.close()
