@@ -33,8 +33,12 @@ def roomy(default_model: Path) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def crowded(default_model: Path) -> Iterator[httpx.Client]:
+    at_once = ("--max-step-seconds", "1000")  # prompts are computed in few steps, so that many grow beside each other
     arguments = ("--port", "0", "--served-model-name", "m", "--num-blocks", str(FEW_BLOCKS), "--engine-check-laws")
-    with ServerProcess("server", "serve", str(default_model), *arguments) as server, server.ready_client() as client:
+    with (
+        ServerProcess("server", "serve", str(default_model), *arguments, *at_once) as server,
+        server.ready_client() as client,
+    ):
         yield client
 
 
