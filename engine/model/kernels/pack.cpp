@@ -17,14 +17,17 @@ void pack_pairs(const Weight& weight, const T* values, int32_t panel, int32_t st
   }
 }
 
-// The first eight outputs in the low halves of a pair's sixteen bytes, the others in the high ones.
+// The two bytes of an output's input hold it and the same of the three pairs that follow, the first in the lowest four bits.
 void pack_halves(const Weight& weight, const uint8_t* values, int32_t panel, int32_t strip, uint8_t* out) {
   for (int32_t lane = 0; lane < kLanes; ++lane) {
     const int32_t output = panel * kLanes + lane;
     if (output >= weight.outputs) continue;
     const uint8_t* row = values + int64_t{output} * weight.inputs;
-    for (int32_t k = 0; k < kStrip && strip * kStrip + k < weight.inputs; ++k)
-      out[k / 2 * kLanes + lane % 8 * 2 + k % 2] |= static_cast<uint8_t>((row[strip * kStrip + k] & 15) << (lane / 8 * 4));
+    for (int32_t k = 0; k < kStrip && strip * kStrip + k < weight.inputs; ++k) {
+      const int32_t pair = k / 2 % 4;
+      const int32_t word = k / 8 * 2 * kLanes + lane * 2 + k % 2;
+      out[word * 2 + pair / 2] |= static_cast<uint8_t>((row[strip * kStrip + k] & 15) << (pair % 2 * 4));
+    }
   }
 }
 

@@ -5,8 +5,7 @@
 //   f16, bf16  [16 pairs of inputs][16 outputs][2]
 //   q8         for each of its 32 / block blocks: [16 outputs] float16 scales, and where has_min [16 outputs] float16
 //              minima; then [16 pairs of inputs][16 outputs][2] int8
-//   q4         scales and minima as q8; then [16 pairs of inputs][8 outputs][2] bytes: outputs 0 … 7 in the low halves,
-//              8 … 15 in the high ones
+//   q4         scales and minima as q8; then for each 8 inputs [16 outputs][2] words of 16 bits: pair i's value in bits 4 i …
 #pragma once
 
 #include <cstdint>
