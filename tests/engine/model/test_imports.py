@@ -51,10 +51,10 @@ print(gc.isenabled(), gc.get_freeze_count() > 10_000)
 print(torch._dynamo.__file__.endswith("torch/_dynamo/__init__.py"))
 with masking_utils.TransformGetItemToIndex():
     print(torch.arange(3)[torch.tensor(1)].item())
-print(len(dir(transformers)), len(dir(transformers.models)))
+print(len(transformers.__all__), len(transformers.models.__all__))
 """
 
-    exports = [len(dir(transformers)), len(dir(transformers.models))]
+    exports = [len(module.__all__) for module in (transformers, sys.modules["transformers.models"])]
     assert run(program) == ["False", "True", "True", "True", "1", *map(str, exports)]
 
 
