@@ -1,8 +1,6 @@
 """Executes plans on a thread of its own: plan in, chosen tokens and log-probabilities out."""
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from time import perf_counter
 from typing import Protocol
@@ -15,6 +13,7 @@ from engine.model.answer import answer
 from engine.model.asks import Sampler
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Plan, StepResult, Ticket
+from engine.thread import StepThread
 
 
 class ModelForward(Protocol):
@@ -39,7 +38,7 @@ class ModelForward(Protocol):
 class ModelRunner:
     """Implements `engine.step.Runner`: one plan at a time, all of them on one thread."""
 
-    def __init__(self, forward: ModelForward, thread: ThreadPoolExecutor, *, incarnation: int = 1) -> None:
+    def __init__(self, forward: ModelForward, thread: StepThread, *, incarnation: int = 1) -> None:
         self.forward = forward
         self._thread = thread
         self._incarnation = incarnation
@@ -49,19 +48,19 @@ class ModelRunner:
         """Which life of the worker answers now."""
         return self._incarnation
 
-    def execute(self, plan: Plan) -> "asyncio.Future[StepResult]":
+    def execute(self, plan: Plan) -> Awaitable[StepResult]:
         """Compute the plan's positions, write their cache state, choose and score tokens; starts at once."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, run_step, self.forward, plan)
+        return self._thread.start(run_step, self.forward, plan)
 
     def close(self) -> None:
         """End the thread, after the step that it runs."""
-        self._thread.shutdown(wait=True)
+        self._thread.close()
         self.forward.close()
 
 
 def make_runner(make_forward: Callable[[], ModelForward], *, incarnation: int = 1) -> ModelRunner:
     """Make the forward pass on a new thread, which is then its own, and try it once; blocking."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix="model-step")
+    thread = StepThread("model-step")
 
     def prepare() -> ModelForward:
         with torch.inference_mode():
@@ -74,9 +73,9 @@ def make_runner(make_forward: Callable[[], ModelForward], *, incarnation: int = 
             return forward
 
     try:
-        return ModelRunner(thread.submit(prepare).result(), thread, incarnation=incarnation)
+        return ModelRunner(thread.run(prepare), thread, incarnation=incarnation)
     except BaseException:
-        thread.shutdown()
+        thread.close()
         raise
 
 
