@@ -9,6 +9,7 @@ from config.threads import let_threads_sleep
 from engine.cache.layout import plan_blocks
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
+from engine.model.imports import lean_imports
 from engine.stats import CacheInfo, ModelInfo
 from engine.text import Tokenizer
 
@@ -32,6 +33,15 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
     """
     let_threads_sleep()
     progress("importing torch and transformers")
+    with lean_imports():
+        built = _build(settings, progress)
+    from engine.model.memory import give_back  # noqa: PLC0415  # torch is there by now
+
+    give_back()
+    return built
+
+
+def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
     # Imported here, so that whoever needs no model waits for no torch.
     from engine.model.assemble import Sizes, assemble  # noqa: PLC0415
     from engine.model.load import open_model  # noqa: PLC0415

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
+from engine.errors import ModelUnsupported
 from engine.model.kernels.native import Rotary
 from engine.model.rotary import freeze_rotary
 from engine.model.structure import RotaryData
@@ -41,5 +42,7 @@ def _one_a_pair(table: Tensor, data: RotaryData) -> Tensor:
     pairs = data.dim // 2
     if table.shape[-1] == pairs:
         return table.float().contiguous()
+    if table.shape[-1] != 2 * pairs:
+        raise ModelUnsupported(f"the rotary module gives {table.shape[-1]} angles for {data.dim} values of a head")
     once = table[:, ::2] if data.style is Rotary.INTERLEAVED else table[:, :pairs]
     return once.float().contiguous()

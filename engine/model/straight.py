@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import padded_dim
+from engine.errors import ModelError
 from engine.model.angles import Angles
 from engine.model.encoding import Encoded, stack
 from engine.model.kernels.builder import Builder, BuiltProgram
@@ -104,10 +105,12 @@ class StraightProgram:
     def _embed(self) -> Matrix:
         structure, builder = self.structure, self._builder
         table = self._packed(self._reencode(self._source.encoded(structure.embedding)))
+        _check(structure.embedding, (table.outputs, table.inputs), (structure.vocabulary, structure.hidden))
         body = Embed(output=self._stream, scale=structure.embedding_scale, table=builder.weight(table))
         builder.emit(Op.EMBED, body)
         if structure.positions is not None:
             learned = self._packed(self._reencode(self._source.encoded(structure.positions)))
+            _check(structure.positions, (learned.inputs,), (structure.hidden,))
             by_position = Embed(output=self._stream, scale=1.0, by_position=1, table=builder.weight(learned))
             builder.emit(Op.EMBED, by_position)
         return table
@@ -133,7 +136,7 @@ class StraightProgram:
         builder.emit(Op.HEADS, self._heads(data, projected, queries, cache))
         out = self._matrices(data.out)
         mixed = self._buffer("mixed", data.heads * dim, self._format(out[0]))
-        sinks = None if data.sinks is None else self._source.vector(data.sinks)
+        sinks = None if data.sinks is None else self._vector(data.sinks, data.heads)
         body = Attention(
             input=queries,
             output=mixed,
@@ -147,7 +150,7 @@ class StraightProgram:
         self._add(out, data.out, mixed, layer.after_attention, layer.residual_scale)
 
     def _heads(self, data: AttentionData, projected: int, queries: int, cache: Cache) -> Heads:
-        builder = self._builder
+        builder, dim, whole = self._builder, data.head_dim, data.norm_whole
         norm = data.query_norm or data.key_norm
         body = Heads(
             input=projected,
@@ -157,8 +160,8 @@ class StraightProgram:
             eps=0.0 if norm is None else norm.eps,
             scale=data.scale,
             norm_whole=data.norm_whole,
-            query_norm=builder.pointer(self._norm_weight(data.query_norm)),
-            key_norm=builder.pointer(self._norm_weight(data.key_norm)),
+            query_norm=builder.pointer(self._norm_weight(data.query_norm, dim * (data.heads if whole else 1))),
+            key_norm=builder.pointer(self._norm_weight(data.key_norm, dim * (data.kv_heads if whole else 1))),
             cache=cache,
         )
         if data.rotary is not None:
@@ -262,9 +265,13 @@ class StraightProgram:
         expand: bool,
     ) -> None:
         builder = self._builder
+        shape = (builder.width(output), builder.width(rows))
+        for matrix in matrices:
+            _check(feed.up if expand else feed.down, (len(matrices), matrix.outputs, matrix.inputs), (feed.count, *shape))
         biases = None
         if bias is not None:
             table = _in_order(self._source.encoded(bias).dense(), interleaved=expand and feed.interleaved)
+            _check(bias, tuple(table.shape), (feed.count, shape[0]))
             biases = builder.pointers(list(table))
         body = Experts(
             input=rows,
@@ -298,6 +305,7 @@ class StraightProgram:
         scale: float = 1.0,
         of_logits: bool = False,
     ) -> None:
+        width = self._builder.width(output)
         body = Norm(
             input=rows,
             output=output,
@@ -305,15 +313,20 @@ class StraightProgram:
             eps=0.0 if norm is None else norm.eps,
             accumulate=accumulate,
             scale=scale,
-            weight=self._builder.pointer(self._norm_weight(norm)),
-            bias=self._builder.pointer(self._source.vector(norm.bias) if norm is not None and norm.bias else None),
+            weight=self._builder.pointer(self._norm_weight(norm, width)),
+            bias=self._builder.pointer(self._vector(norm.bias, width) if norm is not None and norm.bias else None),
         )
         self._builder.emit(Op.NORM, body, of_logits=of_logits)
 
-    def _norm_weight(self, norm: NormData | None) -> Tensor | None:
+    def _norm_weight(self, norm: NormData | None, width: int) -> Tensor | None:
         if norm is None or norm.weight is None:
             return None
-        return self._source.vector(norm.weight).float() + norm.offset
+        return self._vector(norm.weight, width).float() + norm.offset
+
+    def _vector(self, name: str, width: int) -> Tensor:
+        vector = self._source.vector(name)
+        _check(name, tuple(vector.shape), (width,))
+        return vector
 
     def _add(
         self, matrices: Sequence[Matrix], data: LinearData, rows: int, after: NormData | None, scale: float
@@ -341,7 +354,10 @@ class StraightProgram:
         of_logits: bool = False,
     ) -> None:
         builder = self._builder
-        bias = self._bias(data)
+        total = sum(matrix.outputs for matrix in matrices)
+        for matrix in matrices:
+            _check(data.weights[0], (total, matrix.inputs), (builder.width(output), builder.width(rows)))
+        bias = self._bias(data, total)
         column = 0
         for matrix in matrices:
             part = None if bias is None else bias[column : column + matrix.outputs]
@@ -357,10 +373,11 @@ class StraightProgram:
             builder.emit(Op.LINEAR, body, of_logits=of_logits)
             column += matrix.outputs
 
-    def _bias(self, data: LinearData) -> Tensor | None:
+    def _bias(self, data: LinearData, outputs: int) -> Tensor | None:
         if not data.biases:
             return None
         bias = torch.cat([self._source.vector(name) for name in data.biases])
+        _check(data.biases[0], tuple(bias.shape), (outputs,))
         return bias if data.order is None else bias[list(data.order)]
 
     def _matrices(self, data: LinearData, *, reencode: bool = True) -> list[Matrix]:
@@ -405,6 +422,12 @@ class StraightProgram:
         if key not in self._inputs:
             self._inputs[key] = self._builder.buffer(width, format, per_row=per_row)
         return self._inputs[key]
+
+
+def _check(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Native code reads as much as the structure says, so what is there must be that much."""
+    if found != wanted:
+        raise ModelError(f"{name} has the shape {list(found)}, and by the config it is {list(wanted)}")
 
 
 def _in_order(biases: Tensor, *, interleaved: bool) -> Tensor:

@@ -81,6 +81,10 @@ class Builder:
         data = whole.data + column * FLOAT_BYTES
         return self._add(Buffer(data=data, stride_bytes=whole.stride_bytes, width=width, format=Format.PLAIN))
 
+    def width(self, buffer: int) -> int:
+        """How many values a row of a buffer has."""
+        return int(self._buffers[buffer].width)
+
     def emit(self, op: Op, body: _Body, *, of_logits: bool = False) -> None:
         """Add an instruction; `of_logits` ones see the gathered rows alone."""
         instruction = Instruction(op=op, of_logits=of_logits)

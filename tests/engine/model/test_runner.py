@@ -245,6 +245,6 @@ def test_the_worker_s_threads_are_its_own_matter(make_one: Make) -> None:
     torch.set_num_threads(2)
     runner = make_runner(lambda: make_one(tiny()))
 
-    assert runner._thread.submit(torch.get_num_threads).result() == 1
+    assert runner._thread.run(torch.get_num_threads) == 1
     assert torch.get_num_threads() == 2
     runner.close()
