@@ -333,16 +333,13 @@ class Draw {
     const double total = by_count() || ask_.top_p >= 1.0 ? 0.0 : sum_of(row_.block_sums(weighing_));
     Candidates left(row_, weighing_, floor(total));
     if (by_count()) left.keep_from(left.edge_of_count(ask_.top_k));
-    if (ask_.top_p < 1.0) left.keep_from(left.edge_of_weight(share_of(by_count() ? left.weight() : total)));
+    if (ask_.top_p < 1.0) left.keep_from(left.edge_of_weight(ask_.top_p * (by_count() ? left.weight() : total)));
     left.keep_heavy(ask_.min_p);
     return left.draw(ask_.number);
   }
 
  private:
   bool by_count() const { return ask_.top_k > 0 && ask_.top_k < row_.size(); }
-
-  // Of no share the best token is left.
-  double share_of(double total) const { return std::max(ask_.top_p * total, DBL_MIN); }
 
   // A logit that is low enough for all that may be left; all tokens below it weigh less than top_p leaves out of `total`.
   float floor(double total) const {
