@@ -111,7 +111,7 @@ def test_short_weights_and_caches_have_the_same_bits_in_every_company_and_cut(
 @pytest.mark.parametrize("weights", ["bfloat16", "int8", "int4"])
 def test_short_weights_are_what_they_are_decoded_to(name: str, weights: Precision, kernels: Kernels) -> None:
     decoded = make_model(CONFIGS[name]())
-    decode_weights(decoded, weights, kernels.level)
+    decode_weights(decoded, weights)
     plain = [plain_logits(decoded, tokens) for tokens in SEQUENCES]
 
     for case in opened(make_model(CONFIGS[name]()), kernels, weights, "float32"):
@@ -119,15 +119,14 @@ def test_short_weights_are_what_they_are_decoded_to(name: str, weights: Precisio
         assert worst < (SPLIT if kernels.level is Level.AMX else EXACT)
 
 
-def decode_weights(model: nn.Module, weights: Precision, level: Level) -> None:
-    """Put in the place of each matrix what the kernels multiply with."""
+def decode_weights(model: nn.Module, weights: Precision) -> None:
+    """Put in the place of each matrix what it is in short."""
     transposed = any(name.startswith("transformer.h") for name, _ in model.named_parameters())
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim == 2:
                 turned = transposed and ".h." in name
                 dense = encode_as(encode(parameter.t() if turned else parameter), weights).dense()
-                dense = dense.bfloat16().float() if level is Level.AMX and "embed" not in name else dense
                 parameter.copy_(dense.t() if turned else dense)
 
 
