@@ -31,7 +31,6 @@ from tests.models.support import every_kernels, make_native, run
 CONFIGS = ARCHITECTURES | VARIANTS | EXPERTS
 SEQUENCES = random_sequences((300, 70, 33))  # past the windows and one split of the context
 EXACT = 1e-4  # of the largest logit, in float32
-SPLIT = 1e-3  # where activations are two bfloat16 parts
 SHORT: list[tuple[Precision, str]] = [("bfloat16", "bfloat16"), ("int8", "int8"), ("int4", "bfloat16")]
 
 
@@ -116,7 +115,7 @@ def test_short_weights_are_what_they_are_decoded_to(name: str, weights: Precisio
 
     for case in opened(make_model(CONFIGS[name]()), kernels, weights, "float32"):
         worst = error(case.alone(), plain)
-        assert worst < (SPLIT if kernels.level is Level.AMX else EXACT)
+        assert worst < EXACT
 
 
 def decode_weights(model: nn.Module, weights: Precision) -> None:
