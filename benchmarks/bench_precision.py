@@ -9,6 +9,7 @@ other, and says what follows each token of the text. With --roundings, other ari
 
 import argparse
 import hashlib
+import shlex
 import sys
 from pathlib import Path
 
@@ -73,13 +74,14 @@ def measured(args: argparse.Namespace) -> str:
 def caption(args: argparse.Namespace, conditions: Conditions, text: str, num_tokens: int) -> str:
     """What stands below the tables."""
     name = Path(args.model).name
+    words = [Path(word).name if "/" in word else word for word in sys.argv[1:] if word != "--write"]
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     sentences = (
         f"{name}; {num_tokens:,} predicted tokens of {args.text.name if args.text else ORIGIN}, SHA-256 {digest}…, in "
         f"runs of {args.window:,}.",
         conditions.sentence(),
         "Only a few tokens were scored: no figure means anything." if args.smoke else "",
-        f"`python -m benchmarks.bench_precision --model {name}{' --roundings' if args.roundings else ''}`.",
+        f"`python -m benchmarks.bench_precision {shlex.join(words)}`.",
     )
     return " ".join(filter(None, sentences))
 
