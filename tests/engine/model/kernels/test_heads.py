@@ -99,7 +99,8 @@ def parts_of(chunk: Chunk, shape: Shape) -> tuple[Tensor, Tensor, Tensor]:
     """q, k and v, [rows, heads, dim] float64."""
     sizes = (shape.heads * shape.key_dim, shape.kv_heads * shape.key_dim, shape.kv_heads * shape.value_dim)
     q, k, v = chunk.rows.double().split(sizes, dim=1)
-    return tuple(x.view(len(x), -1, dim) for x, dim in ((q, shape.key_dim), (k, shape.key_dim), (v, shape.value_dim)))  # type: ignore[return-value]  # three of them
+    rows = len(chunk.rows)
+    return q.view(rows, -1, shape.key_dim), k.view(rows, -1, shape.key_dim), v.view(rows, -1, shape.value_dim)
 
 
 def assert_holds(actual: Tensor, expected: Tensor) -> None:
