@@ -265,9 +265,9 @@ class StraightProgram:
         expand: bool,
     ) -> None:
         builder = self._builder
-        shape = (builder.width(output), builder.width(rows))
+        name, shape = feed.up if expand else feed.down, (builder.width(output), builder.width(rows))
         for matrix in matrices:
-            _check(feed.up if expand else feed.down, (len(matrices), matrix.outputs, matrix.inputs), (feed.count, *shape))
+            _check(name, (len(matrices), matrix.outputs, matrix.inputs), (feed.count, *shape))
         biases = None
         if bias is not None:
             table = _in_order(self._source.encoded(bias).dense(), interleaved=expand and feed.interleaved)
