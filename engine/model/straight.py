@@ -3,17 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import padded_dim
-from engine.errors import ModelError
 from engine.model.angles import Angles
-from engine.model.encoding import Encoded, stack
+from engine.model.encoding import Encoded
 from engine.model.kernels.builder import Builder, BuiltProgram
-from engine.model.kernels.matrix import Matrix, pack
+from engine.model.kernels.matrix import Matrix
 from engine.model.kernels.native import (
     Attention,
     Cache,
@@ -36,6 +31,7 @@ from engine.model.kernels.native import (
     Route,
     Softcap,
 )
+from engine.model.parameters import Parameters, check_shape
 from engine.model.structure import (
     AttentionData,
     ExpertsData,
@@ -71,17 +67,19 @@ class StraightProgram:
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         self.structure = structure
-        self.weight_bytes: Counter[Kind] = Counter()
-        self._source = source
+        self._read = Parameters(source, library, reencode)
         self._storage = storage
-        self._library = library
-        self._reencode = reencode
         self._make_angles = angles
         self._angles: dict[RotaryData, Angles] = {}
         self._inputs: dict[tuple[str, int, Format], int] = {}
         self._builder = Builder(level, max_rows=max_rows)
         self._stream = self._builder.buffer(structure.hidden)
         self.logits = self._builder.outside(structure.vocabulary)
+
+    @property
+    def weight_bytes(self) -> Counter[Kind]:
+        """Bytes of all matrices, by how they are stored."""
+        return self._read.num_bytes
 
     def build(self) -> BuiltProgram:
         """Read every parameter and put the instructions in order."""
@@ -92,7 +90,7 @@ class StraightProgram:
         gathered = builder.buffer(structure.hidden)
         builder.emit(Op.GATHER, Gather(input=self._stream, output=gathered))
         tied = structure.head.weights == (structure.embedding,)
-        heads = [table] if tied else self._matrices(structure.head)
+        heads = [table] if tied else self._read.matrices(structure.head)
         rows = self._normed(structure.final_norm, gathered, "last", heads[0], of_logits=True)
         self._project(heads, structure.head, rows, self.logits, scale=structure.logit_scale, of_logits=True)
         if structure.logit_softcap:
@@ -104,19 +102,19 @@ class StraightProgram:
 
     def _embed(self) -> Matrix:
         structure, builder = self.structure, self._builder
-        table = self._packed(self._reencode(self._source.encoded(structure.embedding)))
-        _check(structure.embedding, (table.outputs, table.inputs), (structure.vocabulary, structure.hidden))
+        table = self._read.table(structure.embedding)
+        check_shape(structure.embedding, (table.outputs, table.inputs), (structure.vocabulary, structure.hidden))
         body = Embed(output=self._stream, scale=structure.embedding_scale, table=builder.weight(table))
         builder.emit(Op.EMBED, body)
         if structure.positions is not None:
-            learned = self._packed(self._reencode(self._source.encoded(structure.positions)))
-            _check(structure.positions, (learned.inputs,), (structure.hidden,))
+            learned = self._read.table(structure.positions)
+            check_shape(structure.positions, (learned.inputs,), (structure.hidden,))
             by_position = Embed(output=self._stream, scale=1.0, by_position=1, table=builder.weight(learned))
             builder.emit(Op.EMBED, by_position)
         return table
 
     def _layer(self, index: int, layer: LayerData) -> None:
-        qkv = self._matrices(layer.attention.qkv)
+        qkv = self._read.matrices(layer.attention.qkv)
         rows = self._normed(layer.attention_norm, self._stream, "attention", qkv[0])
         if layer.parallel:  # both parts read the stream as it is before either is added
             feed = self._feed_inputs(layer, layer.feed_norm or layer.attention_norm)
@@ -134,9 +132,9 @@ class StraightProgram:
         queries = self._buffer("queries", data.heads * padded)
         cache = self._cache(index, data)
         builder.emit(Op.HEADS, self._heads(data, projected, queries, cache))
-        out = self._matrices(data.out)
+        out = self._read.matrices(data.out)
         mixed = self._buffer("mixed", data.heads * dim, self._format(out[0]))
-        sinks = None if data.sinks is None else self._vector(data.sinks, data.heads)
+        sinks = None if data.sinks is None else self._read.vector(data.sinks, data.heads)
         body = Attention(
             input=queries,
             output=mixed,
@@ -160,8 +158,8 @@ class StraightProgram:
             eps=0.0 if norm is None else norm.eps,
             scale=data.scale,
             norm_whole=data.norm_whole,
-            query_norm=builder.pointer(self._norm_weight(data.query_norm, dim * (data.heads if whole else 1))),
-            key_norm=builder.pointer(self._norm_weight(data.key_norm, dim * (data.kv_heads if whole else 1))),
+            query_norm=builder.pointer(self._read.norm_weight(data.query_norm, dim * (data.heads if whole else 1))),
+            key_norm=builder.pointer(self._read.norm_weight(data.key_norm, dim * (data.kv_heads if whole else 1))),
             cache=cache,
         )
         if data.rotary is not None:
@@ -194,22 +192,22 @@ class StraightProgram:
         feed = layer.feed
         if isinstance(feed, ExpertsData):
             return self._experts_inputs(layer, feed, norm)
-        up = self._matrices(feed.up)
+        up = self._read.matrices(feed.up)
         read = self._normed(norm, self._stream, "feed", up[0])
         return lambda: self._feed_forward(layer, feed, up, read)
 
     def _feed_forward(self, layer: LayerData, feed: FeedForwardData, up: Sequence[Matrix], rows: int) -> None:
         projected = self._buffer("up", feed.width * (2 if feed.gated else 1))
         self._project(up, feed.up, rows, projected)
-        down = self._matrices(feed.down)
+        down = self._read.matrices(feed.down)
         acted = self._buffer("acted", feed.width, self._format(down[0]))
         body = Gate(input=projected, output=acted, activation=feed.activation, gated=feed.gated, per_row=1)
         self._builder.emit(Op.GATE, body)
         self._add(down, feed.down, acted, layer.after_feed, layer.residual_scale)
 
     def _experts_inputs(self, layer: LayerData, feed: ExpertsData, norm: NormData | None) -> Callable[[], None]:
-        router = self._matrices(feed.router, reencode=False)
-        up = self._expert_matrices(feed, feed.up, interleaved=feed.interleaved)
+        router = self._read.matrices(feed.router, reencode=False)
+        up = self._read.experts(feed, feed.up, interleaved=feed.interleaved)
         for_router = self._normed(norm, self._stream, "router", router[0])
         rows = self._normed(norm, self._stream, "feed", up[0])
         return lambda: self._experts(layer, feed, router, for_router, up, rows)
@@ -232,7 +230,7 @@ class StraightProgram:
         builder.reserve_routes(experts=feed.count, chosen=feed.chosen)
         projected = self._buffer("expert up", 2 * feed.width, per_row=feed.chosen)
         self._emit_experts(feed, up, feed.up_bias, rows, projected, expand=True)
-        down = self._expert_matrices(feed, feed.down, interleaved=False)
+        down = self._read.experts(feed, feed.down, interleaved=False)
         acted = self._buffer("expert acted", feed.width, self._format(down[0]), per_row=feed.chosen)
         gate = Gate(
             input=projected,
@@ -267,11 +265,11 @@ class StraightProgram:
         builder = self._builder
         name, shape = feed.up if expand else feed.down, (builder.width(output), builder.width(rows))
         for matrix in matrices:
-            _check(name, (len(matrices), matrix.outputs, matrix.inputs), (feed.count, *shape))
+            check_shape(name, (len(matrices), matrix.outputs, matrix.inputs), (feed.count, *shape))
         biases = None
         if bias is not None:
-            table = _in_order(self._source.encoded(bias).dense(), interleaved=expand and feed.interleaved)
-            _check(bias, tuple(table.shape), (feed.count, shape[0]))
+            turns = expand and feed.interleaved
+            table = self._read.expert_biases(bias, (feed.count, shape[0]), interleaved=turns)
             biases = builder.pointers(list(table))
         body = Experts(
             input=rows,
@@ -313,20 +311,10 @@ class StraightProgram:
             eps=0.0 if norm is None else norm.eps,
             accumulate=accumulate,
             scale=scale,
-            weight=self._builder.pointer(self._norm_weight(norm, width)),
-            bias=self._builder.pointer(self._vector(norm.bias, width) if norm is not None and norm.bias else None),
+            weight=self._builder.pointer(self._read.norm_weight(norm, width)),
+            bias=self._builder.pointer(None if norm is None else self._read.norm_bias(norm, width)),
         )
         self._builder.emit(Op.NORM, body, of_logits=of_logits)
-
-    def _norm_weight(self, norm: NormData | None, width: int) -> Tensor | None:
-        if norm is None or norm.weight is None:
-            return None
-        return self._vector(norm.weight, width).float() + norm.offset
-
-    def _vector(self, name: str, width: int) -> Tensor:
-        vector = self._source.vector(name)
-        _check(name, tuple(vector.shape), (width,))
-        return vector
 
     def _add(
         self, matrices: Sequence[Matrix], data: LinearData, rows: int, after: NormData | None, scale: float
@@ -356,8 +344,8 @@ class StraightProgram:
         builder = self._builder
         total = sum(matrix.outputs for matrix in matrices)
         for matrix in matrices:
-            _check(data.weights[0], (total, matrix.inputs), (builder.width(output), builder.width(rows)))
-        bias = self._bias(data, total)
+            check_shape(data.weights[0], (total, matrix.inputs), (builder.width(output), builder.width(rows)))
+        bias = self._read.bias(data, total)
         column = 0
         for matrix in matrices:
             part = None if bias is None else bias[column : column + matrix.outputs]
@@ -372,40 +360,6 @@ class StraightProgram:
             )
             builder.emit(Op.LINEAR, body, of_logits=of_logits)
             column += matrix.outputs
-
-    def _bias(self, data: LinearData, outputs: int) -> Tensor | None:
-        if not data.biases:
-            return None
-        bias = torch.cat([self._source.vector(name) for name in data.biases])
-        _check(data.biases[0], tuple(bias.shape), (outputs,))
-        return bias if data.order is None else bias[list(data.order)]
-
-    def _matrices(self, data: LinearData, *, reencode: bool = True) -> list[Matrix]:
-        """The layer's matrices: one, where all parts are held in the same bits."""
-        parts = [self._source.encoded(name) for name in data.weights]
-        if data.transposed:
-            parts = [_transposed(part) for part in parts]
-        if data.order is not None:
-            parts = [part.rows(np.array(data.order)) for part in parts]
-        encoded = [self._reencode(part) if reencode else part for part in parts]
-        if len({part.encoding for part in encoded}) == 1:
-            encoded = [stack(encoded)]
-        return [self._packed(part) for part in encoded]
-
-    def _expert_matrices(self, feed: ExpertsData, name: str, *, interleaved: bool) -> list[Matrix]:
-        matrices = []
-        for expert in self._source.experts(name):
-            part = _transposed(expert) if feed.transposed else expert
-            if interleaved:
-                turns = np.arange(part.outputs)
-                part = part.rows(np.concatenate([turns[::2], turns[1::2]]))
-            matrices.append(self._packed(self._reencode(part)))
-        return matrices
-
-    def _packed(self, encoded: Encoded) -> Matrix:
-        matrix = pack(self._library, encoded)
-        self.weight_bytes[matrix.kind] += matrix.num_bytes
-        return matrix
 
     def _angles_of(self, data: RotaryData) -> Angles:
         if data not in self._angles:
@@ -422,20 +376,3 @@ class StraightProgram:
         if key not in self._inputs:
             self._inputs[key] = self._builder.buffer(width, format, per_row=per_row)
         return self._inputs[key]
-
-
-def _check(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    """Native code reads as much as the structure says, so what is there must be that much."""
-    if found != wanted:
-        raise ModelError(f"{name} has the shape {list(found)}, and by the config it is {list(wanted)}")
-
-
-def _in_order(biases: Tensor, *, interleaved: bool) -> Tensor:
-    """One bias row for each expert, all gates before all ups."""
-    return torch.cat([biases[:, ::2], biases[:, 1::2]], dim=1) if interleaved else biases
-
-
-def _transposed(matrix: Encoded) -> Encoded:
-    """A float matrix [inputs, outputs] the other way round."""
-    assert matrix.scales is None, "blocks of integers lie along the inputs"
-    return Encoded(matrix.kind, np.ascontiguousarray(matrix.values.T))
