@@ -18,7 +18,7 @@ def library() -> Library | None:
     try:
         loaded = Library(path)
     except (OSError, AttributeError, LibraryMismatch) as error:  # no file, a call that it lacks, other structures
-        reason = str(error) if path.exists() else "it was not built: that takes a C++ compiler, and `make kernels`"
+        reason = str(error) if path.exists() else "it was not built: that takes g++ while Tidemark is installed"
         logger.warning("the native kernels are not used, and the model step is several times slower: %s", reason)
         return None
     if not loaded.levels:
