@@ -64,7 +64,7 @@ def _(rows: Tensor, data: Tensor, bias: Tensor | None, form: list[int], level: i
     return rows.new_empty(rows.shape[0], form[0])
 
 
-@torch.library.custom_op("tidemark::attention", mutates_args=("keys", "values"))
+@torch.library.custom_op("tidemark::attention", mutates_args=("keys", "values", "scales"))
 def attention(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     qkv: Tensor,
     keys: Tensor,
