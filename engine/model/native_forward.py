@@ -40,6 +40,7 @@ class NativeForward:
     ) -> None:
         self.storage = storage
         self.level = kernels.level
+        self._max_rows = max_rows
         compiler = StraightProgram(
             structure,
             source,
@@ -64,6 +65,7 @@ class NativeForward:
 
         They are valid until the next run.
         """
+        assert plan.num_positions <= self._max_rows, "the buffers hold no more rows"
         rows = Rows(plan, block_size=self.storage.block_size)
         logits = self._room(len(rows.logit_rows))
         self._library.run(self.pool, self.level, self._built.program, rows.step())

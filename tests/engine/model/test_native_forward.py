@@ -1,0 +1,68 @@
+import ctypes
+
+import pytest
+
+from engine.model.kernels.native import Span, Step
+from engine.model.native_forward import Rows
+from engine.request import Sampling
+from engine.step import Choose, Chunk, Plan, Score, Ticket
+from tests.models.architectures import ARCHITECTURES, make_model
+from tests.models.support import every_kernels, make_native, run
+
+CHOOSE = Choose(Sampling(seed=0), choice=0, output_index=0)
+
+
+def chunk(
+    start: int,
+    tokens: tuple[int, ...],
+    blocks: tuple[int, ...],
+    choose: Choose | None = CHOOSE,
+    score: Score | None = None,
+) -> Chunk:
+    return Chunk(Ticket("s", 0, 1, start, blocks), tokens, choose, score)
+
+
+def ints(address: int, count: int) -> list[int]:
+    return list((ctypes.c_int32 * count).from_address(address))
+
+
+def spans(step: Step) -> list[tuple[int, int, int, int]]:
+    found = (Span * step.num_spans).from_address(step.spans)
+    return [(span.row, span.start, span.length, span.table) for span in found]
+
+
+def test_chunks_are_packed_one_after_the_other() -> None:
+    rows = Rows(Plan(1, (chunk(0, (7, 8, 9), (4,)), chunk(17, (5, 6), (3, 1)))), block_size=16)
+
+    step = rows.step()
+
+    assert (step.num_rows, step.num_spans) == (5, 2)
+    assert ints(step.ids, 5) == [7, 8, 9, 5, 6]
+    assert ints(step.positions, 5) == [0, 1, 2, 17, 18]
+    assert ints(step.blocks, 3) == [4, 3, 1]
+    assert spans(step) == [(0, 0, 3, 0), (3, 17, 2, 1)]
+
+
+def test_a_position_s_slot_is_its_place_in_its_own_block() -> None:
+    rows = Rows(Plan(1, (chunk(14, (1, 2, 3, 4), (9, 2)), chunk(0, (1,), (0,)))), block_size=16)
+
+    assert ints(rows.step().slots, 5) == [9 * 16 + 14, 9 * 16 + 15, 2 * 16, 2 * 16 + 1, 0]
+
+
+def test_logits_are_asked_for_scored_positions_and_then_the_last_one() -> None:
+    scored = chunk(10, (1, 2, 3, 4), (0,), score=Score(11, (3, 4), 0))
+    silent = chunk(0, (1, 2), (1,), choose=None)
+    rows = Rows(Plan(1, (scored, silent, chunk(0, (1, 2, 3), (2,)))), block_size=16)
+
+    step = rows.step()
+
+    assert ints(step.logit_rows, step.num_logit_rows) == [1, 2, 3, 8]
+
+
+def test_a_step_of_more_rows_than_there_is_room_for_is_not_run() -> None:
+    forward = make_native(make_model(ARCHITECTURES["llama"]()), every_kernels()[0], max_rows=8)
+
+    assert run(forward, (0, [3] * 8, [0]))[0].isfinite().all()
+    with pytest.raises(AssertionError, match="hold no more rows"):
+        run(forward, (0, [3] * 9, [0]))
+    forward.close()
