@@ -125,6 +125,7 @@ VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "llama-odd": lambda: LlamaConfig(**(_COMMON | _ODD)),
     "gpt-neox-serial": lambda: GPTNeoXConfig(**_without("num_key_value_heads"), use_parallel_residual=False),
     "cohere": lambda: CohereConfig(**_COMMON, use_qk_norm=False),
+    "stablelm-parallel": lambda: StableLmConfig(**_COMMON, use_parallel_residual=True, use_qkv_bias=True),
     "gemma2-capped": lambda: Gemma2Config(**_COMMON, **_HEAD, final_logit_softcapping=0.7),
 }
 # Not described: they run as modules of `transformers`.
