@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from config.settings import CacheSettings
-from engine.cache.layout import CacheGroup, Layout, plan_blocks, read_layout
+from engine.cache.layout import CacheGroup, Layout, padded_dim, plan_blocks, read_layout
 from engine.errors import CacheTooSmall, ModelUnsupported
 
 GROUP = CacheGroup(num_layers=30, num_kv_heads=3, key_dim=64, value_dim=64, dtype="float32")
@@ -28,6 +28,15 @@ def config(**fields: object) -> SimpleNamespace:
 def test_a_block_holds_k_and_v_of_every_layer_and_kv_head() -> None:
     assert LAYOUT.block_bytes(16) == BLOCK_BYTES
     assert Layout((CacheGroup(2, 1, 8, 24, "bfloat16"),)).block_bytes(4) == 2 * 1 * (8 + 24) * 2 * 4
+
+
+def test_integers_bring_a_scale_for_each_row() -> None:
+    assert Layout((CacheGroup(2, 1, 8, 24, "int8"),)).block_bytes(4) == 2 * 1 * (8 + 24 + 2 * 4) * 4
+
+
+@pytest.mark.parametrize(("dim", "padded"), [(1, 16), (16, 16), (17, 32), (64, 64), (80, 80), (100, 112)])
+def test_a_head_is_padded_to_whole_lanes(dim: int, padded: int) -> None:
+    assert padded_dim(dim) == padded
 
 
 def test_a_layout_reads_as_one_line() -> None:
