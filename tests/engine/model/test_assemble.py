@@ -1,0 +1,253 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from config.settings import CacheSettings, ModelSettings
+from engine.errors import ModelError, ModelUnsupported
+from engine.model import assemble as module
+from engine.model.assemble import Assembly, Sizes, assemble, cache_dtype, kernels_for
+from engine.model.forward import Forward
+from engine.model.load import open_model
+from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
+from engine.model.runner import ModelForward
+from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS, make_model, plain_logits
+from tests.models.support import every_kernels, run
+
+TOKENS = [3 + at * 7 % 90 for at in range(50)]
+FASTEST = every_kernels()[-1]
+
+
+def save(folder: Path, name: str, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Save a model as a folder; returns its own logits of the tokens, as float32 computes them."""
+    model = make_model((ARCHITECTURES | VARIANTS | EXPERTS | OTHERS)[name]())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.to(dtype))
+    plain = plain_logits(model, TOKENS)
+    if dtype is torch.bfloat16:
+        model.bfloat16()
+    model.save_pretrained(folder)
+    return plain
+
+
+def assembled(folder: Path, *, block_size: int = 16, cache: str = "auto", **settings: object) -> Assembly:
+    chosen = ModelSettings.model_validate({"path": str(folder), "num_threads": 1} | settings)
+    opened = open_model(chosen, progress=lambda _: None)
+    stored = CacheSettings.model_validate({"block_size": block_size, "dtype": cache})
+    return assemble(opened, chosen, stored, progress=lambda _: None)
+
+
+def made(parts: Assembly, *, block_size: int = 16) -> ModelForward:
+    with torch.inference_mode():
+        return parts.make_forward(Sizes(num_blocks=8, block_size=block_size, max_positions=64))
+
+
+def error(forward: ModelForward, plain: Tensor) -> float:
+    (ours,) = run(forward, (0, TOKENS, [3, 0, 5, 1]))
+    return float((ours - plain).abs().max() / plain.abs().max())
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "llama-biases", "mixtral"])
+def test_a_folder_that_is_described_runs_straight(tmp_path: Path, name: str) -> None:
+    plain = save(tmp_path, name)
+
+    parts = assembled(tmp_path, weights="float32")
+    forward = made(parts)
+
+    assert isinstance(forward, NativeForward)
+    assert parts.runs_on == f"straight-line decoder, {FASTEST}"
+    assert parts.layout.dtype == "float32"
+    assert error(forward, plain) < 1e-4
+    forward.close()
+
+
+def test_what_is_not_described_runs_as_modules_on_the_same_kernels(tmp_path: Path) -> None:
+    plain = save(tmp_path, "starcoder2")
+
+    parts = assembled(tmp_path, weights="float32")
+    forward = made(parts)
+
+    assert isinstance(forward, PackedForward)
+    assert parts.runs_on == f"modules of transformers, {FASTEST}"
+    assert error(forward, plain) < 1e-4
+    forward.close()
+
+
+@pytest.mark.parametrize("name", ["llama", "starcoder2"])
+def test_torch_runs_everything_when_it_is_asked_to(tmp_path: Path, name: str) -> None:
+    plain = save(tmp_path, name, dtype=torch.bfloat16)
+
+    parts = assembled(tmp_path, kernels="torch")
+    forward = made(parts)
+
+    assert isinstance(forward, Forward)
+    assert parts.runs_on == "modules of transformers, torch"
+    assert (forward.weights, parts.layout.dtype) == ("float32", "float32")
+    assert error(forward, plain) < 1e-4
+
+
+def test_torch_computes_in_bfloat16_when_weights_are_asked_for_in_it(tmp_path: Path) -> None:
+    save(tmp_path, "llama")
+
+    parts = assembled(tmp_path, kernels="torch", weights="bfloat16")
+    forward = made(parts)
+
+    assert isinstance(forward, Forward)
+    assert (forward.weights, parts.layout.dtype) == ("bfloat16", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("weights", "kept", "cache"),
+    [
+        ("auto", "bfloat16", "bfloat16"),
+        ("float32", "float32", "float32"),
+        ("bfloat16", "bfloat16", "bfloat16"),
+        ("int8", "int8", "bfloat16"),
+        ("int4", "int4", "bfloat16"),
+    ],
+)
+@pytest.mark.parametrize("name", ["llama", "starcoder2"])
+def test_weights_are_kept_in_the_bits_asked_for_or_in_the_file_s(
+    tmp_path: Path, name: str, weights: str, kept: str, cache: str
+) -> None:
+    plain = save(tmp_path, name, dtype=torch.bfloat16)
+
+    parts = assembled(tmp_path, weights=weights)
+    forward = made(parts)
+
+    assert (forward.weights, parts.layout.dtype) == (kept, cache)
+    assert error(forward, plain) < {"int8": 0.2, "int4": 1.5}.get(weights, 0.05)
+    forward.close()
+
+
+def test_a_file_of_other_names_is_read_as_the_module_is(tmp_path: Path) -> None:
+    plain = save(tmp_path, "mixtral")
+    tensors = load_file(tmp_path / "model.safetensors")
+
+    parts = assembled(tmp_path, weights="float32")
+    forward = made(parts)
+
+    assert any(".w1." in name for name in tensors)  # the file has an expert's matrices one by one
+    assert error(forward, plain) < 1e-4
+    forward.close()
+
+
+@pytest.mark.parametrize("level", [str(kernels) for kernels in every_kernels()])
+def test_every_level_can_be_asked_for(tmp_path: Path, level: str) -> None:
+    plain = save(tmp_path, "llama")
+
+    parts = assembled(tmp_path, kernels=level, weights="float32")
+    forward = made(parts)
+
+    assert parts.runs_on == f"straight-line decoder, {level}"
+    assert error(forward, plain) < 1e-4
+    forward.close()
+
+
+def test_a_context_that_is_cut_has_the_angles_of_what_is_served(tmp_path: Path) -> None:
+    save(tmp_path, "phi3-longrope")
+
+    short, long = (made(assembled(tmp_path, weights="float32", max_context=most)) for most in (64, 512))
+    (first,), (second,) = (run(forward, (0, TOKENS, range(4))) for forward in (short, long))
+
+    assert not torch.allclose(first, second)
+    short.close()
+    long.close()
+
+
+def test_small_blocks_run_on_torch_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain = save(tmp_path, "llama")
+
+    parts = assembled(tmp_path, block_size=8)
+    forward = made(parts, block_size=8)
+
+    assert isinstance(forward, Forward)
+    assert parts.runs_on == "modules of transformers, torch"
+    assert "blocks of 8 positions run on torch: kernels take multiples of 16" in caplog.text
+    (ours,) = run(forward, (0, TOKENS, range(7)))
+    assert float((ours - plain).abs().max()) < 1e-3
+
+
+@pytest.mark.parametrize("block_size", [1, 8, 24])
+def test_small_blocks_and_a_level_are_refused_together(block_size: int) -> None:
+    with pytest.raises(ModelUnsupported, match=rf"block_size is {block_size} and .*kernels avx2.* multiples of 16"):
+        kernels_for(ModelSettings(path="x", kernels="avx2"), CacheSettings(block_size=block_size))
+
+
+@pytest.mark.parametrize("block_size", [16, 48])
+def test_blocks_of_whole_lanes_are_taken(block_size: int) -> None:
+    assert kernels_for(ModelSettings(path="x"), CacheSettings(block_size=block_size)) == FASTEST
+
+
+@pytest.mark.parametrize(
+    ("settings", "cache", "reason"),
+    [
+        ({"weights": "int8"}, {}, r"model\.weights is int8, which takes the native kernels"),
+        ({"weights": "int4"}, {}, r"model\.weights is int4"),
+        ({}, {"dtype": "int8"}, r"cache\.dtype is int8"),
+    ],
+)
+def test_torch_is_not_asked_for_integers(settings: dict[str, str], cache: dict[str, str], reason: str) -> None:
+    asked = ModelSettings.model_validate({"path": "x", "kernels": "torch"} | settings)
+
+    with pytest.raises(ModelUnsupported, match=reason):
+        kernels_for(asked, CacheSettings.model_validate(cache))
+
+
+def test_integers_are_refused_too_where_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "choose_kernels", lambda _: None)
+
+    with pytest.raises(ModelUnsupported, match=r"model\.weights is int8, which takes the native kernels"):
+        kernels_for(ModelSettings(path="x", weights="int8"), CacheSettings())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_the_cache_s_type_can_be_set_apart_from_the_weights(tmp_path: Path, dtype: str) -> None:
+    save(tmp_path, "llama")
+
+    parts = assembled(tmp_path, weights="int8", cache=dtype)
+    forward = made(parts)
+
+    assert isinstance(forward, NativeForward)
+    assert parts.layout.dtype == forward.storage.group.dtype == dtype
+    forward.close()
+
+
+def test_a_cache_on_torch_is_as_the_weights_are_computed() -> None:
+    asked = [ModelSettings.model_validate({"path": "x", "weights": each}) for each in ("auto", "float32", "bfloat16")]
+
+    assert [cache_dtype(each, CacheSettings(), None) for each in asked] == ["float32", "float32", "bfloat16"]
+    assert [cache_dtype(each, CacheSettings(), FASTEST) for each in asked] == ["bfloat16", "float32", "bfloat16"]
+
+
+def test_what_will_serve_is_told_before_weights_are_read(tmp_path: Path) -> None:
+    save(tmp_path, "qwen3")
+
+    parts = assembled(tmp_path)
+
+    assert parts.architecture == "Qwen3ForCausalLM"
+    assert parts.vocabulary_size == 96
+
+
+def test_a_file_whose_tensors_have_other_sizes_is_refused_with_both(tmp_path: Path) -> None:
+    save(tmp_path, "llama")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"intermediate_size": 160}))
+
+    with pytest.raises(ModelError, match=r"has the shape \[256, 64\], and by the config it is \[320, 64\]"):
+        made(assembled(tmp_path))
+
+
+def test_a_file_that_lacks_a_tensor_is_refused_by_its_name(tmp_path: Path) -> None:
+    save(tmp_path, "llama")
+    tensors = load_file(tmp_path / "model.safetensors")
+    del tensors["model.layers.1.mlp.down_proj.weight"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+
+    with pytest.raises(ModelError, match=r"model\.layers\.1\.mlp\.down_proj\.weight"):
+        made(assembled(tmp_path))
