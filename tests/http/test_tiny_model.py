@@ -28,11 +28,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(params=["auto", "torch"])
+def model(request: pytest.FixtureRequest, folder: Path) -> ModelSettings:
+    """The tiny model, on the native kernels and on torch's operators."""
+    return ModelSettings(path=str(folder), name="tiny", num_threads=1, kernels=request.param)
+
+
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(model: ModelSettings) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a real server over a real engine."""
     settings = Settings(
-        model=ModelSettings(path=str(folder), name="tiny", num_threads=1),
+        model=model,
         cache=CacheSettings(block_size=BLOCK_SIZE, num_blocks=128),
         engine=EngineSettings(check_laws=True),
     )
@@ -66,10 +72,10 @@ def content(choice: Body) -> Body:
     return {name: choice[name] for name in ("index", "message", "logprobs", "finish_reason", "token_ids")}
 
 
-async def test_the_same_request_has_the_same_answer_whole_streamed_and_in_a_crowd(folder: Path) -> None:
+async def test_the_same_request_has_the_same_answer_whole_streamed_and_in_a_crowd(model: ModelSettings) -> None:
     body = chat(n=3, seed=7, temperature=1.2, logprobs=True, top_logprobs=2, return_token_ids=True)
 
-    async with serving(folder) as client:
+    async with serving(model) as client:
         alone = await posted(client, CHAT, body)
         crowd = await asyncio.gather(
             *(posted(client, CHAT, body if number % 3 == 0 else chat(seed=number)) for number in range(12))
@@ -86,10 +92,10 @@ async def test_the_same_request_has_the_same_answer_whole_streamed_and_in_a_crow
         assert listed == choice["logprobs"]["content"]
 
 
-async def test_a_prompt_that_comes_again_is_found_in_the_cache(folder: Path) -> None:
+async def test_a_prompt_that_comes_again_is_found_in_the_cache(model: ModelSettings) -> None:
     body = text(prompt="the one in the " * 12, max_tokens=2)
 
-    async with serving(folder) as client:
+    async with serving(model) as client:
         first, second = [(await posted(client, TEXT, body))["usage"] for _ in range(2)]
 
     cached = second["prompt_tokens_details"]["cached_tokens"]
@@ -98,8 +104,8 @@ async def test_a_prompt_that_comes_again_is_found_in_the_cache(folder: Path) -> 
     assert cached % BLOCK_SIZE == 0
 
 
-async def test_scoring_agrees_with_what_was_made(folder: Path) -> None:
-    async with serving(folder) as client:
+async def test_scoring_agrees_with_what_was_made(model: ModelSettings) -> None:
+    async with serving(model) as client:
         made = await posted(client, TEXT, text(temperature=0, logprobs=1, return_token_ids=True, ignore_eos=True))
         [choice] = made["choices"]
         tokens = choice["prompt_token_ids"] + choice["token_ids"]
@@ -112,8 +118,8 @@ async def test_scoring_agrees_with_what_was_made(folder: Path) -> None:
     assert scored["usage"]["completion_tokens"] == 0
 
 
-async def test_the_longest_prompt_runs_and_one_token_more_is_refused(folder: Path) -> None:
-    async with serving(folder) as client:
+async def test_the_longest_prompt_runs_and_one_token_more_is_refused(model: ModelSettings) -> None:
+    async with serving(model) as client:
         longest = await posted(client, TEXT, text(prompt=[5] * (MAX_CONTEXT - 1)))
         refused = await client.post(TEXT, json=text(prompt=[5] * MAX_CONTEXT))
         scored = await posted(client, TEXT, text(prompt=[5] * MAX_CONTEXT, max_tokens=0))
@@ -125,8 +131,8 @@ async def test_the_longest_prompt_runs_and_one_token_more_is_refused(folder: Pat
     assert after["choices"][0]["finish_reason"]
 
 
-async def test_bias_stops_and_limits_do_what_they_say(folder: Path) -> None:
-    async with serving(folder) as client:
+async def test_bias_stops_and_limits_do_what_they_say(model: ModelSettings) -> None:
+    async with serving(model) as client:
         forced = await posted(client, TEXT, text(logit_bias={"50": 100}, return_token_ids=True, max_tokens=4))
         stopped = await posted(client, TEXT, text(logit_bias={"50": 100}, stop_token_ids=[50]))
         late = await posted(client, TEXT, text(logit_bias={"50": 100}, stop_token_ids=[50], min_tokens=3))
@@ -138,8 +144,8 @@ async def test_bias_stops_and_limits_do_what_they_say(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_client_that_left_leaves_nothing_behind(folder: Path, stream: bool) -> None:
-    async with serving(folder) as client:
+async def test_a_client_that_left_leaves_nothing_behind(model: ModelSettings, stream: bool) -> None:
+    async with serving(model) as client:
         body = text(n=3, stream=stream, max_tokens=400, ignore_eos=True)
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(client.post(TEXT, json=body))
