@@ -11,7 +11,10 @@ import httpx
 import pytest
 
 from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
+from tests.models.support import every_kernels
 from tests.tiny import make_tiny_model_folder
+
+FASTEST = str(every_kernels()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,34 @@ def test_a_model_that_can_not_be_served_is_one_line_and_exit_1(tmp_path: Path, c
     assert [line for line in done.stderr.splitlines() if "can't serve" in line] != []
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "path"),
+    [
+        ((), rf"float32, context 512\) on straight-line decoder, {FASTEST}; cache: .*, bfloat16, 64 blocks"),
+        (("--weights", "int8", "--cache-dtype", "int8"), r"int8, context 512\) on straight-line .*, int8, 64 blocks"),
+        (("--kernels", "torch"), r"float32, context 512\) on modules of transformers, torch; cache: .*, float32, 64"),
+    ],
+)
+def test_the_start_line_says_what_the_model_runs_on(model: Path, flags: tuple[str, ...], path: str) -> None:
+    with ServerProcess("server", "serve", str(model), "--port", "0", "--num-blocks", "64", *flags) as server:
+        server.said(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (("--kernels", "torch", "--weights", "int8"), "model.weights is int8, which takes the native kernels"),
+        (("--kernels", "avx2", "--block-size", "8"), "cache.block_size is 8 and model.kernels avx2"),
+    ],
+)
+def test_what_the_kernels_can_not_do_is_one_line_and_exit_1(model: Path, flags: tuple[str, ...], reason: str) -> None:
+    done = tidemark("serve", str(model), "--port", "0", *flags)
+
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_trace_shows_steps_to_people(model: Path) -> None:
