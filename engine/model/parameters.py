@@ -11,6 +11,7 @@ from engine.errors import ModelError
 from engine.model.encoding import Encoded, stack
 from engine.model.kernels.matrix import Matrix, pack
 from engine.model.kernels.native import Kind, Library
+from engine.model.precision import encode_as
 from engine.model.structure import ExpertsData, LinearData, NormData
 from engine.model.weights import WeightSource
 
@@ -55,21 +56,21 @@ class Parameters:
             parts = [_transposed(part) for part in parts]
         if data.order is not None:
             parts = [part.rows(np.array(data.order)) for part in parts]
-        encoded = [self._reencode(part) if reencode else part for part in parts]
+        encoded = _alike([self._reencode(part) if reencode else part for part in parts])
         if len({part.encoding for part in encoded}) == 1:
             encoded = [stack(encoded)]
         return [self.packed(part) for part in encoded]
 
     def experts(self, feed: ExpertsData, name: str, *, interleaved: bool) -> list[Matrix]:
         """One matrix for each expert; `interleaved` ones have gates and ups in turns, which are put apart."""
-        matrices = []
+        parts = []
         for expert in self._source.experts(name):
             part = _transposed(expert) if feed.transposed else expert
             if interleaved:
                 turns = np.arange(part.outputs)
                 part = part.rows(np.concatenate([turns[::2], turns[1::2]]))
-            matrices.append(self.packed(self._reencode(part)))
-        return matrices
+            parts.append(self._reencode(part))
+        return [self.packed(part) for part in _alike(parts)]
 
     def packed(self, encoded: Encoded) -> Matrix:
         """Pack a matrix, and count its bytes."""
@@ -92,6 +93,14 @@ def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> N
     """Native code reads as much as the structure says, so what is there must be that much."""
     if found != wanted:
         raise ModelError(f"{name} has the shape {list(found)}, and by the config it is {list(wanted)}")
+
+
+def _alike(parts: list[Encoded]) -> list[Encoded]:
+    """Matrices that read the same rows: all in float32 if one of them is, since tiles read those of the others split."""
+    kinds = {part.kind for part in parts}
+    if Kind.F32 not in kinds or len(kinds) == 1:
+        return parts
+    return [encode_as(part, "float32") for part in parts]
 
 
 def _transposed(matrix: Encoded) -> Encoded:
