@@ -96,7 +96,7 @@ def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> N
 
 
 def _alike(parts: list[Encoded]) -> list[Encoded]:
-    """Matrices that read the same rows: all in float32 if one of them is, since tiles read those of the others split."""
+    """Matrices that read the same rows: all float32 if one of them is, since tiles read other rows for the rest."""
     kinds = {part.kind for part in parts}
     if Kind.F32 not in kinds or len(kinds) == 1:
         return parts
