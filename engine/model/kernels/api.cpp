@@ -64,7 +64,7 @@ API int32_t tidemark_run(void* pool, int32_t level, const Program* program, cons
 }
 
 API int64_t tidemark_panel_bytes(int32_t kind, int32_t inputs, int32_t block, int32_t has_min) {
-  return (inputs + kStrip - 1) / kStrip * strip_bytes(static_cast<Kind>(kind), block, has_min != 0);
+  return panel_bytes(Weight{nullptr, 0, 0, inputs, static_cast<Kind>(kind), block, has_min, 0});
 }
 
 API void tidemark_pack(const Weight* weight, const void* values, const uint16_t* scales, const uint16_t* minima, uint8_t* packed) {

@@ -22,6 +22,8 @@ namespace {
 #include "decode.inc"
 #include "rows.inc"
 #include "product.inc"
+#include "amx_tiles.inc"
+#include "amx_stream.inc"
 #include "amx_linear.inc"
 #include "linear.inc"
 #include "heads.inc"
