@@ -127,21 +127,26 @@ def test_a_query_gets_the_same_bits_in_every_company_and_every_chunking(
 
 @every_level
 @every_type
-@pytest.mark.parametrize("window", [0, 300])
-def test_a_lone_long_context_is_shared_by_threads_to_the_same_bits(level: Level, type: CacheType, window: int) -> None:
-    shape = Shape(type=type)
-    [whole], num_blocks = random_chunks(shape, [1500])
-    layers = [
-        Layer(level, PagedCache(shape, num_blocks), turned=scaled(shape), seen=Seen(window), num_threads=threads)
-        for threads in (1, 2, 5)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_contexts_that_many_threads_share_give_the_same_bits(
+    level: Level, type: CacheType, data: st.DataObject
+) -> None:
+    shape = data.draw(shapes(type))
+    seen = Seen(window=data.draw(st.sampled_from([0, 300, 700])))
+    lengths = data.draw(st.lists(st.integers(300, 1200), min_size=1, max_size=3))
+    chunks, num_blocks = random_chunks(shape, lengths)
+    sizes = [data.draw(st.sampled_from([1, 3, 18, 40])) for _ in chunks]
+    before = [Chunk(0, chunk.table, chunk.rows[:-size]) for chunk, size in zip(chunks, sizes, strict=True)]
+    newest = [
+        parts_of(chunk, [len(part.rows), size])[1] for chunk, part, size in zip(chunks, before, sizes, strict=True)
     ]
-    before, newest = Chunk(0, whole.table, whole.rows[:-1]), Chunk(1499, whole.table, whole.rows[-1:])
+    cache = PagedCache(shape, num_blocks)
+    Layer(level, cache, seen=seen).step(before)
 
-    results = [(layer.step([before]), layer.step([newest])) for layer in layers]
+    results = [Layer(level, cache, seen=seen, num_threads=threads).step(newest) for threads in (1, 2, 16)]
 
-    for long, last in results[1:]:
-        assert same_bits(long, results[0][0])
-        assert same_bits(last, results[0][1])
+    assert all(same_bits(result, results[0]) for result in results)
 
 
 @every_level
