@@ -25,7 +25,7 @@ FETCHED := $(if $(filter $(DEFAULT_MODEL),$(MODEL)),$(DEFAULT_MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test check format laws-hour mutants bench bench-peers bench-kernels clean
+.PHONY: help serve trace model test check format laws-hour mutants bench bench-peers bench-kernels bench-precision clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,9 @@ bench-peers: $(INSTALLED_DEV) $(FETCHED) ## measure the server beside llama.cpp 
 
 bench-kernels: $(INSTALLED_DEV) ## measure the kernels beside what the machine allows
 	$(VENV)/bin/python -m benchmarks.bench_kernels $(ARGS)
+
+bench-precision: $(INSTALLED_DEV) $(FETCHED) ## measure what each choice of bits costs
+	$(VENV)/bin/python -m benchmarks.bench_precision --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
