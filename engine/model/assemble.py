@@ -61,14 +61,15 @@ def assemble(
     kernels = kernels_for(settings, cache)
     progress("checking the model's answers on a small copy")
     verdict = check_structure(opened.config, kernels)
-    layout = read_layout(opened.config, cache_dtype(settings, cache, kernels))
-    path = "straight-line decoder" if verdict.straight else "modules of transformers"
-    make = functools.partial(_make_forward, opened, settings, kernels, verdict, layout)
+    if verdict.faults:
+        _tell_faults(verdict, opened.config.model_type, settings, cache)
+    layout = read_layout(opened.config, cache_dtype(settings, cache, verdict.path.kernels))
+    make = functools.partial(_make_forward, opened, settings, verdict, layout)
     return Assembly(
         layout,
         architecture=MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[opened.config.model_type],
         vocabulary_size=opened.config.vocab_size,
-        runs_on=f"{path}, {kernels or 'torch'}",
+        runs_on=str(verdict.path),
         make_forward=make,
     )
 
@@ -76,19 +77,31 @@ def assemble(
 def _make_forward(
     opened: OpenedModel,
     settings: ModelSettings,
-    kernels: Kernels | None,
     verdict: Verdict,
     layout: Layout,
     sizes: Sizes,
 ) -> ModelForward:
     threads = settings.num_threads or len(os.sched_getaffinity(0))
-    if kernels is not None and verdict.straight:
+    kernels = verdict.path.kernels
+    if kernels is not None and verdict.path.straight:
         source = opened.source or ModuleWeights(read_module(opened, None))
         return _straight(opened, source, verdict, kernels, settings.weights, layout, sizes, threads)
     dtype = getattr(torch, torch_dtype(settings.weights)) if kernels is None else None
     model = read_module(opened, dtype)
     freeze_rotary(model, opened.context_length)
     return _universal(model, kernels, settings.weights, layout, sizes, threads)
+
+
+def _tell_faults(verdict: Verdict, model_type: str, settings: ModelSettings, cache: CacheSettings) -> None:
+    """Say why a faster path does not run the model. Raises ModelUnsupported where the settings ask for the kernels."""
+    faults = "; ".join(verdict.faults)
+    if verdict.path.kernels is None:
+        if settings.kernels != "auto":
+            raise ModelUnsupported(
+                f"model.kernels is {settings.kernels}, and {model_type} can't be served on it: {faults}"
+            )
+        _check_torch(settings, cache, f", and they don't run {model_type}: {faults}")
+    logger.warning("%s runs on a slower path (%s), since a faster one fails: %s", model_type, verdict.path, faults)
 
 
 def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None:
@@ -105,10 +118,10 @@ def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None
     return kernels
 
 
-def _check_torch(settings: ModelSettings, cache: CacheSettings) -> None:
+def _check_torch(settings: ModelSettings, cache: CacheSettings, besides: str = "") -> None:
     for name, value in (("model.weights", settings.weights), ("cache.dtype", cache.dtype)):
         if value in ("int8", "int4"):
-            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels")
+            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels{besides}")
 
 
 def cache_dtype(settings: ModelSettings, cache: CacheSettings, kernels: Kernels | None) -> str:

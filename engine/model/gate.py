@@ -7,7 +7,6 @@ goes past our attention, or is described wrongly, shows itself here.
 """
 
 import functools
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -43,21 +42,31 @@ CHUNKS = (37, 1, 90, 1, 21)  # of the first sequence
 BLOCK_SIZE = 16
 TOLERANCE = 1e-4  # of the largest logit, in float32
 
-logger = logging.getLogger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What a model may run on: the straight-line decoder or its own modules, and the kernels; None is torch."""
+
+    straight: bool
+    kernels: Kernels | None
+
+    def __str__(self) -> str:
+        return f"{'straight-line decoder' if self.straight else 'modules of transformers'}, {self.kernels or 'torch'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which path passed, and the class of the module that says how heads are turned."""
+    """The path that passed, what is wrong with the faster ones, and the module that says how heads are turned."""
 
-    straight: bool
+    path: Path
+    faults: tuple[str, ...] = ()  # each with its path, the fastest first
     rotary: type[nn.Module] | None = None
 
 
 def check_structure(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
-    """Try a small copy of the model, on the straight-line decoder where there are kernels, then on the universal path.
+    """Try a small copy of the model: straight on the kernels, as modules on them, as modules on torch.
 
-    Raises ModelUnsupported, with the reason, unless one of them passes.
+    Raises ModelUnsupported, with all reasons, unless one of them passes.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="gate") as thread:  # settings of torch's threads stay its own
         return thread.submit(_check, config, kernels).result()
@@ -78,18 +87,24 @@ def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
         small = shrink_config(config)
         model = _random_model(small)
         expected = [_plain_logits(model, tokens) for tokens in _random_sequences(small.vocab_size)]
-    if kernels is not None:
-        fault = _straight_fault(model, small, kernels, expected)
+    faults: list[str] = []
+    for path in _paths(config, kernels):
+        fault = _fault(path, model, small, expected)
         if fault is None:
-            return Verdict(straight=True, rotary=find_rotary(model))
-        logger.warning("%s runs on the universal path, which is slower: %s", config.model_type, fault)
+            return Verdict(path, tuple(faults), find_rotary(model) if path.straight else None)
+        faults.append(f"{path}: {fault}")
+        model = _random_model(small)  # since a path of modules changes them
     if (field := expert_field(config)) is not None:
-        raise ModelUnsupported(f"{config.model_type} can't be served: only the native kernels run experts ({field})")
-    with _refusing(config):
-        fault = _universal_fault(model, small, kernels, expected)
-    if fault is not None:
-        raise ModelUnsupported(f"{config.model_type} can't be served: {fault}")
-    return Verdict(straight=False)
+        faults.append(f"only the native kernels run experts ({field})")
+    raise ModelUnsupported(f"{config.model_type} can't be served: {'; '.join(faults)}")
+
+
+def _paths(config: PreTrainedConfig, kernels: Kernels | None) -> list[Path]:
+    """What may run it, the fastest first. Modules are not for experts."""
+    paths = [] if kernels is None else [Path(straight=True, kernels=kernels)]
+    if expert_field(config) is None:
+        paths += [Path(straight=False, kernels=each) for each in dict.fromkeys([kernels, None])]
+    return paths
 
 
 @contextmanager
@@ -102,22 +117,32 @@ def _refusing(config: PreTrainedConfig) -> Iterator[None]:
         raise ModelUnsupported(f"{config.model_type} can't be served: a small copy failed with {error!r}") from error
 
 
+def _fault(path: Path, model: PreTrainedModel, small: PreTrainedConfig, expected: list[Tensor]) -> str | None:
+    """What is wrong with a path, or with its kernels on this machine; None is nothing."""
+    try:
+        if path.straight:
+            assert path.kernels is not None, "the straight-line decoder is a program of the native kernels"
+            return _straight_fault(model, small, path.kernels, expected)
+        return _universal_fault(model, small, path.kernels, expected)
+    except ModelUnsupported as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  # whatever it is, another path may do without
+        return f"a small copy failed with {error!r}"
+
+
 def _straight_fault(
     model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels, expected: list[Tensor]
 ) -> str | None:
-    """What is wrong with the description, or with the kernels on this machine; None is nothing."""
     structure = recognise(small, frozenset(name for name, _ in model.named_parameters()))
     if structure is None:
         return "its structure is not one of those described"
-    try:
-        straight = functools.partial(_straight, model, small, structure, kernels)
-        with closing(_Trial(functools.partial(straight, "float32"), small)) as exact:
-            fault = exact.compare(expected) or exact.find_dependence()
-        with closing(_Trial(functools.partial(straight, "bfloat16"), small)) as short:
-            fault = fault or short.find_dependence()
-    except Exception as error:  # noqa: BLE001  # then the universal path shows whether the model can be served
-        return f"a small copy failed with {error!r}"
-    return fault
+    straight = functools.partial(_straight, model, small, structure, kernels)
+    with closing(_Trial(functools.partial(straight, "float32"), small)) as exact:
+        fault = exact.compare(expected) or exact.find_dependence()
+    if fault is not None:
+        return fault
+    with closing(_Trial(functools.partial(straight, "bfloat16"), small)) as short:
+        return short.find_dependence()
 
 
 def _straight(

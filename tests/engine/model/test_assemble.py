@@ -1,5 +1,7 @@
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -89,6 +91,71 @@ def test_torch_runs_everything_when_it_is_asked_to(tmp_path: Path, name: str) ->
     assert parts.runs_on == "modules of transformers, torch"
     assert (forward.weights, parts.layout.dtype) == ("float32", "float32")
     assert error(forward, plain) < 1e-4
+
+
+def test_what_is_not_described_is_told_in_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    save(tmp_path, "starcoder2")
+
+    assembled(tmp_path)
+
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"starcoder2 runs on a slower path (modules of transformers, {FASTEST}), since a faster one fails: "
+        f"straight-line decoder, {FASTEST}: its structure is not one of those described"
+    )
+
+
+def fail_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let both paths over the kernels give other logits than they should."""
+    for forward in (NativeForward, PackedForward):
+        monkeypatch.setattr(forward, "run", lambda self, plan, plain=forward.run: plain(self, plan) * 1.001)
+
+
+def test_torch_runs_what_the_kernels_fail_with_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = save(tmp_path, "llama")
+    fail_kernels(monkeypatch)
+
+    parts = assembled(tmp_path)
+    forward = made(parts)
+
+    assert isinstance(forward, Forward)
+    assert parts.runs_on == "modules of transformers, torch"
+    assert (forward.weights, parts.layout.dtype) == ("float32", "float32")
+    assert error(forward, plain) < 1e-4
+    (record,) = caplog.records
+    differ = r"its logits differ from plain attention's by up to [\d.e-]+"
+    paths = rf"straight-line decoder, {FASTEST}: {differ}; modules of transformers, {FASTEST}: {differ}"
+    assert re.fullmatch(rf"llama runs on a slower path \({parts.runs_on}\), .*: {paths}", record.getMessage())
+
+
+def test_a_level_that_fails_is_refused_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(tmp_path, "llama")
+    fail_kernels(monkeypatch)
+
+    refusal = r"model\.kernels is avx2, and llama can't be served on it: straight.*avx2: its logits.*modules.*avx2: its"
+    with pytest.raises(ModelUnsupported, match=refusal):
+        assembled(tmp_path, kernels="avx2")
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"), [({"weights": "int8"}, "model.weights"), ({"cache": "int8"}, "cache.dtype")]
+)
+def test_integers_are_refused_too_where_the_kernels_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], name: str
+) -> None:
+    save(tmp_path, "llama")
+    fail_kernels(monkeypatch)
+
+    with pytest.raises(
+        ModelUnsupported, match=rf"{name} is int8, which takes .* and they don't run llama: straight.*: its"
+    ):
+        assembled(tmp_path, **settings)
 
 
 def test_torch_computes_in_bfloat16_when_weights_are_asked_for_in_it(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-import logging
+import re
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -20,22 +19,24 @@ from transformers.models.llama import modeling_llama
 
 from engine.errors import ModelUnsupported
 from engine.model import gate
-from engine.model.gate import Verdict, check_structure
+from engine.model.gate import Path, Verdict, check_structure
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.native import Library
 from engine.model.native_forward import NativeForward
+from engine.model.packed_forward import PackedForward
 from engine.model.recognise import recognise
 from engine.model.structure import Structure
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS
 from tests.models.support import every_kernels
 
 FASTEST = every_kernels()[-1]
-ON_TORCH = Verdict(straight=False)
+STRAIGHT, MODULES = Path(straight=True, kernels=FASTEST), Path(straight=False, kernels=FASTEST)
+ON_TORCH = Path(straight=False, kernels=None)
 
 
 @pytest.mark.parametrize("name", [*ARCHITECTURES, *OTHERS])
 def test_an_architecture_that_torch_serves_passes(name: str) -> None:
-    assert check_structure((ARCHITECTURES | OTHERS)[name](), None) == ON_TORCH
+    assert check_structure((ARCHITECTURES | OTHERS)[name](), None) == Verdict(ON_TORCH)
 
 
 @pytest.mark.parametrize("kernels", every_kernels(), ids=str)
@@ -43,26 +44,25 @@ def test_an_architecture_that_torch_serves_passes(name: str) -> None:
 def test_an_architecture_that_is_described_passes_straight(name: str, kernels: Kernels) -> None:
     verdict = check_structure((ARCHITECTURES | VARIANTS | EXPERTS)[name](), kernels)
 
-    assert verdict.straight
+    assert verdict.path == Path(straight=True, kernels=kernels)
+    assert verdict.faults == ()
     assert (verdict.rotary is None) == (name == "gpt2")
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_is_not_described_passes_on_the_universal_path_and_says_why(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert check_structure(OTHERS[name](), FASTEST) == ON_TORCH
+def test_what_is_not_described_passes_as_modules_and_it_is_said_why(name: str) -> None:
+    verdict = check_structure(OTHERS[name](), FASTEST)
 
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "runs on the universal path, which is slower: its " in record.getMessage()
+    assert verdict.path == MODULES
+    (fault,) = verdict.faults
+    assert fault.startswith(f"straight-line decoder, {FASTEST}: its ")
 
 
 def test_a_config_of_full_size_is_tried_small() -> None:
     config = LlamaConfig(num_hidden_layers=80, hidden_size=8192, num_attention_heads=64, num_key_value_heads=8)
 
-    assert check_structure(config, None) == ON_TORCH
-    assert check_structure(config, FASTEST).straight
+    assert check_structure(config, None).path == ON_TORCH
+    assert check_structure(config, FASTEST).path == STRAIGHT
 
 
 def test_experts_need_the_native_kernels() -> None:
@@ -128,12 +128,11 @@ def test_a_layer_that_looks_at_the_length_of_a_chunk_is_refused(
         check_structure(LlamaConfig(), kernels)
 
 
-def test_a_model_that_departs_from_its_description_is_not_run_straight(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    assert check_structure(OTHERS["stablelm-normed"](), FASTEST) == ON_TORCH
+def test_a_model_that_departs_from_its_description_is_not_run_straight() -> None:
+    verdict = check_structure(OTHERS["stablelm-normed"](), FASTEST)
 
-    assert "its logits differ from plain attention's by up to" in caplog.text
+    assert verdict.path == MODULES
+    assert "its logits differ from plain attention's by up to" in verdict.faults[0]
 
 
 @pytest.mark.parametrize(
@@ -144,28 +143,67 @@ def test_a_model_that_departs_from_its_description_is_not_run_straight(
     ],
 )
 def test_kernels_whose_answers_depend_on_the_company_are_not_used(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    fault: Callable[..., bool],
-    reason: str,
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[..., bool], reason: str
 ) -> None:
     plain = NativeForward.run
     monkeypatch.setattr(NativeForward, "run", lambda self, plan: plain(self, plan) * (1 + 1e-6 * fault(plan)))
 
-    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
-    assert reason in caplog.text
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    assert verdict.path == MODULES
+    assert verdict.faults == (f"{STRAIGHT}: {reason}",)
 
 
-def test_kernels_that_fail_on_a_small_copy_are_not_used(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_decoder_that_fails_on_a_small_copy_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError("no memory")
 
     monkeypatch.setattr(NativeForward, "run", fail)
 
-    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
-    assert "a small copy failed with MemoryError('no memory')" in caplog.text
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    assert verdict.path == MODULES
+    assert verdict.faults == (f"{STRAIGHT}: a small copy failed with MemoryError('no memory')",)
+
+
+def test_kernels_that_fail_on_both_paths_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Library, "run", lambda *_: 1 // 0)
+
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    failed = "a small copy failed with ZeroDivisionError('integer division or modulo by zero')"
+    assert verdict == Verdict(ON_TORCH, (f"{STRAIGHT}: {failed}", f"{MODULES}: {failed}"))
+
+
+def test_kernels_that_answer_wrongly_on_both_paths_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for forward in (NativeForward, PackedForward):
+        plain = forward.run
+        monkeypatch.setattr(forward, "run", lambda self, plan, plain=plain: plain(self, plan) * 1.001)
+
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    assert verdict.path == ON_TORCH
+    assert all("its logits differ from plain attention's by up to" in fault for fault in verdict.faults)
+
+
+def test_what_fails_on_every_path_is_refused_with_every_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    faulty_llama(monkeypatch, lambda inputs: inputs + inputs.roll(1, dims=1))
+    differ = r"its logits differ from plain attention's by up to [\d.]+"
+
+    with pytest.raises(ModelUnsupported) as refused:
+        check_structure(LlamaConfig(), FASTEST)
+
+    reasons = rf"{STRAIGHT}: its structure is not .*; {MODULES}: {differ}; {ON_TORCH}: {differ}"
+    assert re.fullmatch(f"llama can't be served: {reasons}", str(refused.value))
+
+
+def test_experts_that_fail_on_the_kernels_are_refused_with_both_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Library, "run", lambda *_: 1 // 0)
+
+    with pytest.raises(
+        ModelUnsupported, match=r"can't be served: straight.*ZeroDivision.*; only the native kernels run"
+    ):
+        check_structure(EXPERTS["mixtral"](), FASTEST)
 
 
 @pytest.mark.parametrize("config", [LlamaConfig(), Starcoder2Config(), OTHERS["stablelm-normed"]()])
@@ -189,15 +227,13 @@ def test_the_threads_of_every_trial_are_ended(
     if fails:
         monkeypatch.setattr(Library, "run", lambda *_: 1 // 0)
 
-    with pytest.raises(ModelUnsupported) if fails else nullcontext():
-        check_structure(config, FASTEST)
+    verdict = check_structure(config, FASTEST)
 
+    assert (verdict.path == ON_TORCH) == fails
     assert pools == []
 
 
-def test_a_description_that_leaves_something_out_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_description_that_leaves_something_out_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_one_layer(config: PreTrainedConfig, names: frozenset[str]) -> Structure:
         structure = recognise(config, names)
         assert structure is not None
@@ -205,8 +241,10 @@ def test_a_description_that_leaves_something_out_is_not_used(
 
     monkeypatch.setattr(gate, "recognise", with_one_layer)
 
-    assert check_structure(LlamaConfig(), FASTEST) == ON_TORCH
-    assert "its logits differ" in caplog.text
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    assert verdict.path == MODULES
+    assert "its logits differ" in verdict.faults[0]
 
 
 def test_the_caller_s_random_numbers_and_threads_are_left_alone() -> None:
