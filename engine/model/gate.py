@@ -37,8 +37,8 @@ from engine.model.structure import Structure
 from engine.model.support import expert_field
 from engine.step import Chunk, Plan, Score, Ticket
 
-LENGTHS = (150, 40)  # past the windows, the rotary thresholds and one split of the torch path's context
-CHUNKS = (37, 1, 90, 1, 21)  # of the first sequence
+LENGTHS = (290, 40)  # past the windows, the rotary thresholds and the splits of the context
+CHUNKS = (37, 1, 90, 1, 121, 20, 1, 19)  # of the first sequence; one crosses a split
 BLOCK_SIZE = 16
 TOLERANCE = 1e-4  # of the largest logit, in float32
 

@@ -7,7 +7,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 WINDOW = 24
-CONTEXT = 256
+CONTEXT = 320
 TRAINED_CONTEXT = 64  # what a rotary scaling takes for the context that the model was trained on
 SIZES = {
     "hidden_size": 128,

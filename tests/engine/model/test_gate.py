@@ -26,10 +26,12 @@ from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
 from engine.model.recognise import recognise
 from engine.model.structure import Structure
+from engine.step import Chunk, Plan
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS
 from tests.models.support import every_kernels
 
 FASTEST = every_kernels()[-1]
+SPLIT = 256  # positions that the kernels attend to at once
 STRAIGHT, MODULES = Path(straight=True, kernels=FASTEST), Path(straight=False, kernels=FASTEST)
 ON_TORCH = Path(straight=False, kernels=None)
 
@@ -112,7 +114,7 @@ def test_a_layer_that_mixes_its_rows_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_layer_that_looks_at_the_size_of_the_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    faulty_llama(monkeypatch, lambda inputs: inputs * (1 + 1e-6 * (inputs.shape[1] > 160)))
+    faulty_llama(monkeypatch, lambda inputs: inputs * (1 + 1e-6 * (inputs.shape[1] > 300)))
 
     with pytest.raises(ModelUnsupported, match="two sequences in one batch"):
         check_structure(LlamaConfig(), None)
@@ -152,6 +154,31 @@ def test_kernels_whose_answers_depend_on_the_company_are_not_used(
 
     assert verdict.path == MODULES
     assert verdict.faults == (f"{STRAIGHT}: {reason}",)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (lambda chunk, at: 0.01 * (at >= SPLIT), "its logits differ from plain attention's"),
+        (lambda chunk, at: 1e-6 * (0 < chunk.ticket.base < SPLIT <= at), "how a prompt is cut into chunks"),
+        (lambda chunk, at: 1e-6 * (at >= SPLIT and len(chunk.tokens) == 1), "how a prompt is cut into chunks"),
+    ],
+)
+def test_kernels_that_are_wrong_behind_a_split_of_the_context_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[Chunk, int], float], reason: str
+) -> None:
+    plain = NativeForward.run
+
+    def broken(forward: NativeForward, plan: Plan) -> Tensor:
+        rows = [(chunk, chunk.ticket.base + index) for chunk in plan.chunks for index in range(len(chunk.tokens))]
+        return plain(forward, plan) * torch.tensor([[1 + fault(chunk, at)] for chunk, at in rows])
+
+    monkeypatch.setattr(NativeForward, "run", broken)
+
+    verdict = check_structure(LlamaConfig(), FASTEST)
+
+    assert verdict.path == MODULES
+    assert reason in verdict.faults[0]
 
 
 def test_a_decoder_that_fails_on_a_small_copy_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
