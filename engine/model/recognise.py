@@ -1,5 +1,6 @@
 """From a config and the names of a model's parameters to its structure, for the decoders that are known."""
 
+import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
@@ -118,15 +119,24 @@ NAMES = {
 }
 
 
+# What old files keep beside the parameters, and `transformers` makes anew: angles, and masks as large as the context.
+BUFFER = re.compile(r".*\.(rotary_emb\.inv_freq|(attn|attention)\.(bias|masked_bias))")
+
+
 def recognise(config: PreTrainedConfig, names: AbstractSet[str]) -> Structure | None:
-    """The structure of a model whose parameters have these `names`; None where it is not one of those known."""
+    """The structure of a model whose parameters have these `names`; None where it is not one of those known.
+
+    It reads every one of them: where one is left over, the model does something that is not described.
+    """
     family = FAMILIES.get(config.model_type)
     if family is None or _departs(config):
         return None
     try:
-        return _Reader(config, names, family).structure()
+        structure = _Reader(config, names, family).structure()
     except (KeyError, AttributeError):  # a name or an option that this family should have
         return None
+    unread = names - structure.parameters
+    return structure if all(BUFFER.fullmatch(name) for name in unread) else None
 
 
 def _departs(config: PreTrainedConfig) -> bool:

@@ -5,6 +5,7 @@ that it has never met, so what it says is only used once a small random copy has
 answers as `transformers` (gate.py).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.model.kernels.native import Activation, NormKind, Rotary, Scoring
@@ -20,6 +21,10 @@ class NormData:
     eps: float
     offset: float = 0.0
 
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads; None is what it does without."""
+        yield from (self.weight, self.bias)
+
 
 @dataclass(frozen=True, slots=True)
 class LinearData:
@@ -33,6 +38,10 @@ class LinearData:
     biases: tuple[str, ...] = ()
     order: tuple[int, ...] | None = None
     transposed: bool = False
+
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads."""
+        yield from (*self.weights, *self.biases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,13 @@ class AttentionData:
     softcap: float | None
     sinks: str | None
 
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads; None is what it does without."""
+        for part in (self.qkv, self.out, self.query_norm, self.key_norm):
+            if part is not None:
+                yield from part.parameters()
+        yield self.sinks
+
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardData:
@@ -72,6 +88,11 @@ class FeedForwardData:
     width: int
     activation: Activation
     gated: bool
+
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads."""
+        yield from self.up.parameters()
+        yield from self.down.parameters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +118,11 @@ class ExpertsData:
     transposed: bool
     interleaved: bool
 
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads; None is what it does without."""
+        yield from self.router.parameters()
+        yield from (self.up, self.up_bias, self.down, self.down_bias)
+
 
 @dataclass(frozen=True, slots=True)
 class LayerData:
@@ -115,6 +141,13 @@ class LayerData:
     parallel: bool
     residual_scale: float
 
+    def parameters(self) -> Iterator[str | None]:
+        """The names of what it reads; None is what it does without."""
+        norms = (self.attention_norm, self.after_attention, self.feed_norm, self.after_feed)
+        for part in (self.attention, self.feed, *norms):
+            if part is not None:
+                yield from part.parameters()
+
 
 @dataclass(frozen=True, slots=True)
 class Structure:
@@ -130,6 +163,14 @@ class Structure:
     head: LinearData
     logit_scale: float
     logit_softcap: float | None
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of all that it reads."""
+        names = {self.embedding, self.positions, *self.final_norm.parameters(), *self.head.parameters()}
+        for layer in self.layers:
+            names.update(layer.parameters())
+        return frozenset(name for name in names if name is not None)
 
     @property
     def has_experts(self) -> bool:

@@ -68,8 +68,9 @@ def test_a_folder_that_is_described_runs_straight(tmp_path: Path, name: str) -> 
     forward.close()
 
 
-def test_what_is_not_described_runs_as_modules_on_the_same_kernels(tmp_path: Path) -> None:
-    plain = save(tmp_path, "starcoder2")
+@pytest.mark.parametrize("name", ["starcoder2", "stablelm-normed"])
+def test_what_is_not_described_runs_as_modules_on_the_same_kernels(tmp_path: Path, name: str) -> None:
+    plain = save(tmp_path, name)
 
     parts = assembled(tmp_path, weights="float32")
     forward = made(parts)

@@ -52,14 +52,12 @@ def test_an_architecture_that_is_known_is_described_by_parameters_that_it_has(na
         asked |= {part for linear in linears for part in (*linear.weights, *linear.biases)} | {layer.attention.sinks}
     asked |= {structure.final_norm.bias, structure.positions}
     assert len(structure.layers) == config.num_hidden_layers
-    assert asked - {None} == names
+    assert asked - {None} == names == structure.parameters
 
 
-@pytest.mark.parametrize(
-    "config", [BloomConfig(), *(make() for name, make in OTHERS.items() if name != "stablelm-normed")]
-)
-def test_a_type_that_is_not_known_is_not_described(config: PreTrainedConfig) -> None:
-    assert recognise(config, frozenset()) is None
+@pytest.mark.parametrize("config", [BloomConfig(), *(make() for make in OTHERS.values())])
+def test_a_model_that_is_not_known_is_not_described(config: PreTrainedConfig) -> None:
+    assert recognise(config, names_of(config)) is None
 
 
 @pytest.mark.parametrize(
@@ -240,6 +238,46 @@ def test_experts_are_described(
     assert (feed.scoring, feed.normalize) == (scoring, normalize)
     assert (feed.activation is Activation.CLAMPED_SWIGLU) == (name == "gpt-oss") == feed.interleaved
     assert (feed.up_bias is not None) == (name == "gpt-oss") == (structure.layers[1].attention.sinks is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "besides"),
+    [
+        ("llama", "model.layers.0.self_attn.q_proj.scale"),
+        ("llama", "model.layers.2.input_layernorm.weight"),  # of a layer more than the config has
+        ("stablelm", "model.layers.1.self_attn.q_layernorm.norms.3.weight"),
+        ("gpt2", "transformer.ln_e.weight"),
+        ("mixtral", "model.layers.0.mlp.shared_expert.up_proj.weight"),
+    ],
+)
+def test_a_model_with_a_parameter_more_than_its_description_is_not_described(name: str, besides: str) -> None:
+    config = DESCRIBED[name]()
+
+    assert recognise(config, names_of(config)) is not None
+    assert recognise(config, names_of(config) | {besides}) is None
+
+
+def test_normed_heads_that_are_not_described_are_left_over() -> None:
+    config = OTHERS["stablelm-normed"]()
+
+    assert recognise(config, names_of(config)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "besides"),
+    [
+        ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq"),
+        ("gpt2", "transformer.h.0.attn.bias"),
+        ("gpt2", "transformer.h.0.attn.masked_bias"),
+        ("gpt-neox", "gpt_neox.layers.1.attention.bias"),
+        ("gpt-neox", "gpt_neox.layers.1.attention.masked_bias"),
+        ("gpt-neox", "gpt_neox.layers.1.attention.rotary_emb.inv_freq"),
+    ],
+)
+def test_masks_and_angles_in_a_file_are_no_parameters(name: str, besides: str) -> None:
+    config = DESCRIBED[name]()
+
+    assert recognise(config, names_of(config) | {besides}) == recognise(config, names_of(config))
 
 
 def test_a_gguf_file_and_a_module_are_described_alike(default_model: Path) -> None:
