@@ -81,7 +81,7 @@ def in_parts(
 
 def tolerance(level: Level, type: CacheType) -> float:
     """Of the largest value: AMX rounds queries and weights to bfloat16, all else is float32."""
-    return 2.0**-7 if level is Level.AMX and type is CacheType.BF16 else 2e-5
+    return 2.0**-7 if level is Level.AMX and type is not CacheType.F32 else 2e-5
 
 
 @every_level
