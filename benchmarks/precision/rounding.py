@@ -75,7 +75,7 @@ class SharedModel:
         freeze_rotary(model, opened.context_length)
         sizes = room.sizes
         storage = KVStorage(
-            read_layout(opened.config, "float32").groups[0],
+            read_layout(opened.config, "float32", in_lanes=False).groups[0],
             num_blocks=sizes.num_blocks * num_roundings,
             block_size=sizes.block_size,
             device=torch.device("cpu"),

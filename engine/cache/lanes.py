@@ -22,6 +22,7 @@ class LaneStorage:
 
     def __init__(self, group: CacheGroup, *, num_blocks: int, block_size: int) -> None:
         assert block_size % LANES == 0, "smaller blocks are for the other storage"
+        assert group.in_lanes, "else its padding is not counted"
         self.group = group
         self.num_blocks = num_blocks
         self.block_size = block_size

@@ -28,10 +28,12 @@ class CacheGroup:
     key_dim: int
     value_dim: int
     dtype: str
+    in_lanes: bool = False  # as the native kernels read it, heads padded
 
     def block_bytes(self, block_size: int) -> int:
         """Bytes of one block in all of the group's layers."""
-        row_bytes = (self.key_dim + self.value_dim) * DTYPE_BYTES[self.dtype]
+        dims = (self.key_dim, self.value_dim)
+        row_bytes = sum(map(padded_dim, dims) if self.in_lanes else dims) * DTYPE_BYTES[self.dtype]
         if self.dtype == "int8":
             row_bytes += 2 * SCALE_BYTES
         return self.num_layers * self.num_kv_heads * row_bytes * block_size
@@ -65,8 +67,8 @@ class Layout:
         return "; ".join(map(str, self.groups))
 
 
-def read_layout(config: object, dtype: str) -> Layout:
-    """The cache groups that a `transformers` decoder config asks for.
+def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
+    """The cache groups that a `transformers` decoder config asks for, `in_lanes` for the native kernels.
 
     Raises ModelUnsupported where a layer keeps another kind of state.
     """
@@ -75,7 +77,7 @@ def read_layout(config: object, dtype: str) -> Layout:
     num_heads: int = _field(config, "num_attention_heads", "n_head", "num_heads")
     num_kv_heads: int = getattr(config, "num_key_value_heads", None) or num_heads
     head_dim: int = getattr(config, "head_dim", None) or _field(config, "hidden_size", "n_embd") // num_heads
-    return Layout((CacheGroup(num_layers, num_kv_heads, head_dim, head_dim, dtype),))
+    return Layout((CacheGroup(num_layers, num_kv_heads, head_dim, head_dim, dtype, in_lanes),))
 
 
 def plan_blocks(

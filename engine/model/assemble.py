@@ -63,7 +63,8 @@ def assemble(
     verdict = check_structure(opened.config, kernels)
     if verdict.faults:
         _tell_faults(verdict, opened.config.model_type, settings, cache)
-    layout = read_layout(opened.config, cache_dtype(settings, cache, verdict.path.kernels))
+    kernels = verdict.path.kernels
+    layout = read_layout(opened.config, cache_dtype(settings, cache, kernels), in_lanes=kernels is not None)
     make = functools.partial(_make_forward, opened, settings, verdict, layout)
     return Assembly(
         layout,

@@ -154,7 +154,8 @@ def _straight(
     num_blocks: int,
 ) -> NativeForward:
     rotary = find_rotary(model)
-    storage = LaneStorage(read_layout(small, dtype).groups[0], num_blocks=num_blocks, block_size=BLOCK_SIZE)
+    group = read_layout(small, dtype, in_lanes=True).groups[0]
+    storage = LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)
     storage.poison(range(num_blocks))
     return NativeForward(
         structure,
@@ -188,7 +189,7 @@ def _universal_fault(
 def _universal(
     model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels | None, num_blocks: int
 ) -> Forward | PackedForward:
-    group = read_layout(small, "float32").groups[0]
+    group = read_layout(small, "float32", in_lanes=kernels is not None).groups[0]
     rows = sum(LENGTHS)
     if kernels is not None:
         lanes = LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)

@@ -50,7 +50,7 @@ def make_forward(
     model: PreTrainedModel, *, num_blocks: int = 64, block_size: int = 8, max_rows: int = 256, num_threads: int = 1
 ) -> Forward:
     """Put our attention and linears into the model, over a cache that is all NaN."""
-    group = read_layout(model.config, str(model.dtype).removeprefix("torch.")).groups[0]
+    group = read_layout(model.config, str(model.dtype).removeprefix("torch."), in_lanes=False).groups[0]
     storage = KVStorage(group, num_blocks=num_blocks, block_size=block_size, device=torch.device("cpu"))
     storage.poison(range(num_blocks))
     with torch.inference_mode():
@@ -109,7 +109,8 @@ def make_packed(
 
 def make_lanes(config: PreTrainedConfig, dtype: str, *, num_blocks: int, block_size: int) -> LaneStorage:
     """A cache for native kernels that is all NaN."""
-    storage = LaneStorage(read_layout(config, dtype).groups[0], num_blocks=num_blocks, block_size=block_size)
+    group = read_layout(config, dtype, in_lanes=True).groups[0]
+    storage = LaneStorage(group, num_blocks=num_blocks, block_size=block_size)
     storage.poison(range(num_blocks))
     return storage
 

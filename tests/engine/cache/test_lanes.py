@@ -13,8 +13,8 @@ LAYERS, KV_HEADS, BLOCK_SIZE, DIM = 2, 2, 32, 20
 PADDED = 32
 
 
-def make_storage(dtype: str, *, dim: int = DIM, num_blocks: int = 3) -> LaneStorage:
-    group = CacheGroup(LAYERS, KV_HEADS, dim, dim, dtype)
+def make_storage(dtype: str, *, num_blocks: int = 3) -> LaneStorage:
+    group = CacheGroup(LAYERS, KV_HEADS, DIM, DIM, dtype, in_lanes=True)
     return LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)
 
 
@@ -97,7 +97,7 @@ def test_integers_have_a_scale_for_each_position_of_a_head() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_a_block_takes_the_bytes_that_the_layout_says(dtype: str) -> None:
-    storage = make_storage(dtype, dim=48)
+    storage = make_storage(dtype)
     caches = (*storage.keys, *storage.values, *storage.key_scales, *storage.value_scales)
 
     assert sum(cache.nbytes for cache in caches) == 3 * Layout((storage.group,)).block_bytes(BLOCK_SIZE)
@@ -118,7 +118,7 @@ def test_poison_fills_the_named_blocks_of_every_layer_and_no_other(dtype: str) -
 
 
 def test_blocks_that_are_not_whole_lanes_are_not_taken() -> None:
-    group = CacheGroup(LAYERS, KV_HEADS, DIM, DIM, "float32")
+    group = CacheGroup(LAYERS, KV_HEADS, DIM, DIM, "float32", in_lanes=True)
 
     with pytest.raises(AssertionError, match="smaller blocks are for the other storage"):
         LaneStorage(group, num_blocks=1, block_size=8)

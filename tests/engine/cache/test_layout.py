@@ -39,39 +39,52 @@ def test_a_head_is_padded_to_whole_lanes(dim: int, padded: int) -> None:
     assert padded_dim(dim) == padded
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize(("dim", "stored"), [(8, 16), (64, 64), (80, 80), (100, 112)])
+def test_in_lanes_the_padding_of_heads_is_counted(dim: int, stored: int, dtype: str) -> None:
+    assert CacheGroup(2, 3, dim, dim, dtype, in_lanes=True).block_bytes(32) == (
+        CacheGroup(2, 3, stored, stored, dtype).block_bytes(32)
+    )
+    assert read_layout(config(head_dim=dim), dtype, in_lanes=True).groups == (
+        CacheGroup(2, 4, dim, dim, dtype, in_lanes=True),
+    )
+
+
 def test_a_layout_reads_as_one_line() -> None:
     assert str(LAYOUT) == "full attention, 30 layers, 3 kv heads x 64"
     assert str(CacheGroup(2, 1, 8, 24, "float32")) == "full attention, 2 layers, 1 kv heads x 8/24"
 
 
 def test_a_config_without_kv_heads_has_one_for_each_head() -> None:
-    assert read_layout(config(), "float32").groups == (CacheGroup(2, 4, 16, 16, "float32"),)
+    assert read_layout(config(), "float32", in_lanes=False).groups == (CacheGroup(2, 4, 16, 16, "float32"),)
 
 
 def test_a_config_may_name_kv_heads_and_a_head_width_of_its_own() -> None:
     asked = config(num_key_value_heads=2, head_dim=32)
 
-    assert read_layout(asked, "bfloat16").groups == (CacheGroup(2, 2, 32, 32, "bfloat16"),)
+    assert read_layout(asked, "bfloat16", in_lanes=False).groups == (CacheGroup(2, 2, 32, 32, "bfloat16"),)
 
 
 def test_gpt2_s_names_are_known() -> None:
-    assert read_layout(SimpleNamespace(n_layer=3, n_head=2, n_embd=32), "float32").groups[0].key_dim == 16
+    assert (
+        read_layout(SimpleNamespace(n_layer=3, n_head=2, n_embd=32), "float32", in_lanes=False).groups[0].key_dim == 16
+    )
 
 
 def test_windowed_layers_keep_everything_in_the_one_group() -> None:
     layers = config(layer_types=["sliding_attention", "full_attention"])
 
-    assert read_layout(layers, "float32").groups[0].num_layers == 2
+    assert read_layout(layers, "float32", in_lanes=False).groups[0].num_layers == 2
 
 
 def test_a_layer_with_another_state_is_refused_by_name() -> None:
     with pytest.raises(ModelUnsupported, match="linear_attention"):
-        read_layout(config(layer_types=["full_attention", "linear_attention"]), "float32")
+        read_layout(config(layer_types=["full_attention", "linear_attention"]), "float32", in_lanes=False)
 
 
 def test_a_config_without_layers_is_refused_with_the_field() -> None:
     with pytest.raises(ModelUnsupported, match="num_hidden_layers"):
-        read_layout(SimpleNamespace(), "float32")
+        read_layout(SimpleNamespace(), "float32", in_lanes=False)
 
 
 def test_a_set_number_of_blocks_is_taken() -> None:

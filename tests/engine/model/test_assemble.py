@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from config.settings import CacheSettings, ModelSettings
+from engine.cache.lanes import LaneStorage
 from engine.errors import ModelError, ModelUnsupported
 from engine.model import assemble as module
 from engine.model.assemble import Assembly, Sizes, assemble, cache_dtype, kernels_for
@@ -286,6 +287,22 @@ def test_the_cache_s_type_can_be_set_apart_from_the_weights(tmp_path: Path, dtyp
 
     assert isinstance(forward, NativeForward)
     assert parts.layout.dtype == forward.storage.group.dtype == dtype
+    forward.close()
+
+
+@pytest.mark.parametrize("settings", [{"cache": "float32"}, {"cache": "int8"}, {"kernels": "torch"}])
+def test_a_cache_takes_the_memory_that_its_layout_says(tmp_path: Path, settings: dict[str, Any]) -> None:
+    save(tmp_path, "llama-odd")  # heads of 24 values, which the kernels pad
+
+    parts = assembled(tmp_path, **settings)
+    forward = made(parts)
+
+    assert isinstance(forward, NativeForward | Forward)
+    storage = forward.storage
+    tensors = [*storage.keys, *storage.values]
+    if isinstance(storage, LaneStorage):
+        tensors += [*storage.key_scales, *storage.value_scales]
+    assert sum(tensor.nbytes for tensor in tensors) == storage.num_blocks * parts.layout.block_bytes(16)
     forward.close()
 
 

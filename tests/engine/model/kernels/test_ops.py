@@ -72,7 +72,7 @@ def test_linear_s_shape_is_known_before_it_runs() -> None:
 
 def cache(dtype: str) -> tuple[Tensor, Tensor, list[Tensor]]:
     """One layer's keys, values, and scales where they are integers; NaN throughout."""
-    storage = LaneStorage(CacheGroup(1, KV_HEADS, DIM, DIM, dtype), num_blocks=4, block_size=BLOCK_SIZE)
+    storage = LaneStorage(CacheGroup(1, KV_HEADS, DIM, DIM, dtype, in_lanes=True), num_blocks=4, block_size=BLOCK_SIZE)
     if dtype == "int8":
         for integers in (*storage.keys, *storage.values):
             integers.zero_()
