@@ -168,6 +168,24 @@ def test_what_others_left_behind_the_last_position_is_not_used(
 
 @every_level
 @every_type
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("at", "num_threads"), [(11, 1), (255, 1), (262, 2)])
+def test_what_is_no_number_reaches_no_row_before_it(
+    level: Level, type: CacheType, broken: float, at: int, num_threads: int
+) -> None:
+    shape = Shape(type=type)
+    [chunk], num_blocks = random_chunks(shape, [270])
+    expected = in_one_step(level, shape, Seen(), [chunk], num_blocks)
+    chunk.rows[at] = broken
+
+    out = in_one_step(level, shape, Seen(), [chunk], num_blocks, num_threads=num_threads)
+
+    assert same_bits(out[:at], expected[:at])
+    assert out[at:].isnan().all()
+
+
+@every_level
+@every_type
 @pytest.mark.parametrize("block_size", [16, 32])
 def test_blocks_behind_the_window_may_be_gone(level: Level, type: CacheType, block_size: int) -> None:
     shape = Shape(type=type, block_size=block_size)
