@@ -29,6 +29,7 @@ from engine.model.kernels.native import (
     Softcap,
     Weight,
 )
+from engine.model.kernels.slab import Slab
 
 WIDTH_QUANTUM = 32  # values; rows are padded with zeros to a multiple of them
 FLOAT_BYTES = 4
@@ -56,6 +57,7 @@ class Builder:
         self._kept: list[object] = []
         self._num_bytes = 0
         self._routes: list[Tensor] = []
+        self._slab = Slab()
 
     @property
     def input_format(self) -> Format:
@@ -65,7 +67,7 @@ class Builder:
     def buffer(self, width: int, format: Format = Format.PLAIN, *, per_row: int = 1) -> int:
         """Reserve a buffer of `per_row` rows for each row of a step; returns its number."""
         stride = -(-width // WIDTH_QUANTUM) * WIDTH_QUANTUM * FLOAT_BYTES
-        memory = torch.zeros((self.max_rows * per_row, stride), dtype=torch.uint8)
+        memory = self._slab.take(self.max_rows * per_row, stride)
         self._num_bytes += memory.numel()
         self.keep(memory)
         return self._add(Buffer(data=memory.data_ptr(), stride_bytes=stride, width=width, format=format))

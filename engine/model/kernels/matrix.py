@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from engine.model.encoding import Encoded
@@ -47,7 +46,7 @@ def pack(library: Library, encoded: Encoded) -> Matrix:
     block = encoded.block or NO_BLOCK
     has_min = encoded.minima is not None
     panel_bytes = library.panel_bytes(encoded.kind, encoded.inputs, block, has_min=has_min)
-    data = torch.empty((-(-encoded.outputs // LANES), panel_bytes), dtype=torch.uint8)
+    data = library.slab.take(-(-encoded.outputs // LANES), panel_bytes)
     matrix = Matrix(data, encoded.outputs, encoded.inputs, encoded.kind, block, has_min)
     scales, minima = (None if part is None else part.ctypes.data for part in (encoded.scales, encoded.minima))
     library.pack(matrix.weight(), encoded.values.ctypes.data, scales, minima)

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from engine.model.kernels.slab import Slab
+
 Pointer: TypeAlias = ctypes.c_void_p
 _int32, _int64, _float, _double = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_double
 
@@ -392,6 +394,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.slab = Slab()  # of packed matrices
         self._calls = ctypes.CDLL(str(path))
         self._declare()
         sizes = (_int64 * len(MIRRORED))()

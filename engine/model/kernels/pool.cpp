@@ -1,5 +1,7 @@
 #include "pool.h"
 
+#include <sys/mman.h>
+
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -36,9 +38,13 @@ void wake(std::atomic<int32_t>& value, std::atomic<int32_t>& sleepers) {
   if (sleepers.load() != 0) syscall(SYS_futex, word(value), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// In large pages, if the system has any.
 char* aligned(int64_t bytes) {
-  void* memory = std::aligned_alloc(4096, static_cast<size_t>(bytes));
+  constexpr int64_t huge = 2 << 20;
+  const size_t size = static_cast<size_t>((bytes + huge - 1) / huge * huge);
+  void* memory = std::aligned_alloc(huge, size);
   if (memory == nullptr) throw std::bad_alloc();
+  madvise(memory, size, MADV_HUGEPAGE);
   return static_cast<char*>(memory);
 }
 
@@ -58,6 +64,7 @@ Pool::~Pool() {
   wake(turn_, sleepers_);
   for (std::thread& thread : threads_) thread.join();
   for (char* scratch : scratch_) std::free(scratch);
+  std::free(workspace_);
 }
 
 void Pool::run(const Kernel* kernels, const Program& program, const Step& step) {
@@ -89,8 +96,12 @@ void Pool::lay_out(const Kernel* kernels) {
     if (needed > bytes) bytes = needed;
   }
   if (phases_.size() < count) phases_ = std::vector<Phase>(count);
-  if (static_cast<int64_t>(workspace_.size()) < bytes + 64) workspace_ = std::vector<char>(static_cast<size_t>(bytes + 64));
-  run_.workspace = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace_.data()) + 63) & ~uintptr_t{63});
+  if (workspace_bytes_ < bytes) {
+    std::free(workspace_);
+    workspace_ = aligned(bytes);
+    workspace_bytes_ = bytes;
+  }
+  run_.workspace = workspace_;
   num_phases_ = 0;
   for (int32_t index = 0; index < program.num_instructions; ++index) {
     const Kernel& kernel = kernels[static_cast<int>(program.instructions[index].op)];
@@ -103,11 +114,22 @@ void Pool::lay_out(const Kernel* kernels) {
   }
 }
 
+// Where a thread's share begins; the calling thread's is the largest.
+static int32_t first_chunk(int32_t chunks, int32_t thread, int32_t num_threads) {
+  return static_cast<int32_t>((int64_t{chunks} * thread + num_threads - 1) / num_threads);
+}
+
 void Pool::start_and_join(int32_t num_phases) {
+  const size_t count = static_cast<size_t>(num_phases) * static_cast<size_t>(num_threads_);
+  if (shares_.size() < count) shares_ = std::vector<Share>(count);
   for (int32_t index = 0; index < num_phases; ++index) {
     Phase& phase = phases_[static_cast<size_t>(index)];
-    phase.next.store(0, std::memory_order_relaxed);
     phase.left.store(phase.chunks, std::memory_order_relaxed);
+    for (int32_t thread = 0; thread < num_threads_; ++thread) {
+      Share& share = shares_[static_cast<size_t>(index * num_threads_ + thread)];
+      share.next.store(first_chunk(phase.chunks, thread, num_threads_), std::memory_order_relaxed);
+      share.end = first_chunk(phase.chunks, thread + 1, num_threads_);
+    }
   }
   const int32_t turn = turn_.load() + 1;
   open_.store(turn);
@@ -118,19 +140,27 @@ void Pool::start_and_join(int32_t num_phases) {
   for (int32_t seen; (seen = inside_.load()) != 0;) wait_while(inside_, seen, sleepers_);
 }
 
+int32_t Pool::take_chunks(const Phase& phase, Share& share, char* scratch) {
+  int32_t done = 0;
+  for (int32_t chunk; (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end; ++done) {
+    if (task_ != nullptr) {
+      task_(argument_, chunk, scratch);
+    } else {
+      const Instruction& instruction = run_.program->instructions[phase.instruction];
+      kernels_[static_cast<int>(instruction.op)].work(run_, instruction, phase.phase, chunk, scratch);
+    }
+  }
+  return done;
+}
+
+// Its own share first, then what the others have left.
 void Pool::take_phases(int32_t thread) {
   char* scratch = scratch_[static_cast<size_t>(thread)];
   for (int32_t index = 0; index < num_phases_; ++index) {
     Phase& phase = phases_[static_cast<size_t>(index)];
     int32_t done = 0;
-    for (int32_t chunk; (chunk = phase.next.fetch_add(1, std::memory_order_relaxed)) < phase.chunks; ++done) {
-      if (task_ != nullptr) {
-        task_(argument_, chunk, scratch);
-      } else {
-        const Instruction& instruction = run_.program->instructions[phase.instruction];
-        kernels_[static_cast<int>(instruction.op)].work(run_, instruction, phase.phase, chunk, scratch);
-      }
-    }
+    for (int32_t other = 0; other < num_threads_ && phase.chunks != 0; ++other)
+      done += take_chunks(phase, shares_[static_cast<size_t>(index * num_threads_ + (thread + other) % num_threads_)], scratch);
     if (done != 0 && phase.left.fetch_sub(done) == done) wake(phase.left, sleepers_);
     for (int32_t left; (left = phase.left.load()) > 0;) wait_while(phase.left, left, sleepers_);
   }

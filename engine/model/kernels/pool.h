@@ -26,23 +26,31 @@ class Pool {
 
  private:
   struct alignas(128) Phase {
-    std::atomic<int32_t> next{0};
     std::atomic<int32_t> left{0};
     int32_t chunks = 0;
     int32_t instruction = 0;
     int32_t phase = 0;
   };
 
+  // A thread's own chunks of a phase, which it takes first: rows stay with the thread that has them in its cache.
+  struct alignas(128) Share {
+    std::atomic<int32_t> next{0};
+    int32_t end = 0;
+  };
+
   void lay_out(const Kernel* kernels);
   void start_and_join(int32_t num_phases);
   void take_phases(int32_t thread);
+  int32_t take_chunks(const Phase& phase, Share& share, char* scratch);
   void live(int32_t thread);
 
   const int32_t num_threads_;
   std::vector<char*> scratch_;
   std::vector<Phase> phases_;
+  std::vector<Share> shares_;  // [phase][thread]
   int32_t num_phases_ = 0;
-  std::vector<char> workspace_;
+  char* workspace_ = nullptr;
+  int64_t workspace_bytes_ = 0;
   Run run_{};
   const Kernel* kernels_ = nullptr;
   void (*task_)(void*, int32_t, char*) = nullptr;
