@@ -9,7 +9,7 @@
 
 namespace tidemark {
 
-constexpr int64_t kScratchBytes = 1 << 20;  // of each thread: half of an L2
+constexpr int64_t kScratchBytes = 2 << 20;  // of each thread: one large page
 
 struct Run {
   const Program* program;
