@@ -75,6 +75,7 @@ void Pool::run(const Kernel* kernels, const Program& program, const Step& step) 
 }
 
 void Pool::each(int32_t chunks, void (*work)(void*, int32_t, char*), void* argument) {
+  if (chunks == 1) return work(argument, 0, scratch_[0]);  // not worth waking anybody
   task_ = work;
   argument_ = argument;
   if (phases_.empty()) phases_ = std::vector<Phase>(1);
