@@ -20,7 +20,8 @@ STREAM_UNITS = 1.25
 CONTEXT_PER_UNIT = 2048
 
 STRETCH = 2.0  # how many times as long one prompt may make a step that has streams
-MAX_STRETCH = 3.0  # and more prompts than streams: it would be unfair if many waited for the pace of few
+MAX_STRETCH = 3.0  # and more prompts than streams: it would be unfair if many waited for the pace of few, …
+UNFELT_SECONDS = 0.05  # … for whom a step may take so long anyway: no reader feels a pause that short
 ALONE_SECONDS = 1.0  # how long a step without streams may take, so that who arrives meanwhile is soon served,
 ALONE_STRETCH = 8.0  # or so many times its fixed part, which large models pay anew for every step
 MIN_POSITIONS = 8  # prompts get at least the time of so many positions
@@ -133,7 +134,8 @@ class Pace:
         rest = self._rest * streams.units
         if not streams.count:
             return max(ALONE_SECONDS, ALONE_STRETCH * rest)
-        return rest * min(STRETCH + (num_prompts - 1) / streams.count, MAX_STRETCH)
+        stretched = rest * min(STRETCH + (num_prompts - 1) / streams.count, MAX_STRETCH)
+        return max(stretched, UNFELT_SECONDS) if num_prompts > streams.count else stretched
 
     # -- what a step shows --------------------------------------------------------------------
 

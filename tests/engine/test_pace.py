@@ -9,6 +9,7 @@ from engine.pace import (
     MAX_STRETCH,
     MIN_POSITIONS,
     STRETCH,
+    UNFELT_SECONDS,
     Load,
     Pace,
     Prices,
@@ -165,12 +166,21 @@ def test_a_machine_that_becomes_busy_amid_a_prompt_is_no_reason_to_hold_the_prom
 
 
 def test_the_more_prompts_wait_for_a_stream_the_longer_a_step_may_take_but_never_beyond_three_times() -> None:
-    cost = machine()
+    cost = machine(step=50.0)
     pace = warmed(cost)
 
     goals = [pace.goal(num_prompts, EIGHT) / cost(Load(EIGHT)) for num_prompts in (1, 5, 9, 100)]
 
     assert goals == pytest.approx([STRETCH, STRETCH + 0.5, MAX_STRETCH, MAX_STRETCH], rel=0.01)
+
+
+def test_where_more_prompts_than_streams_wait_a_quick_step_may_take_as_long_as_nobody_feels() -> None:
+    cost = machine(step=2.0, stream=0.1)
+    pace = warmed(cost)
+
+    goals = [pace.goal(num_prompts, EIGHT) for num_prompts in (8, 9)]
+
+    assert goals == pytest.approx([cost(Load(EIGHT)) * (STRETCH + 7 / 8), UNFELT_SECONDS], rel=0.01)
 
 
 def test_a_prompt_gets_the_time_of_a_few_positions_even_where_there_is_none() -> None:
