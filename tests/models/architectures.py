@@ -154,11 +154,17 @@ EXPERTS: dict[str, Callable[[], PreTrainedConfig]] = {
 
 
 def make_model(config: PreTrainedConfig, *, seed: int = 0) -> PreTrainedModel:
-    """A random float32 model of the config's class, its angles those of the whole context."""
-    with torch.random.fork_rng(devices=[]):
+    """A random float32 model of the config's class, its angles those of the whole context.
+
+    Random in every parameter: those that begin as zeros or ones would hide what they do.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config)
-    assert isinstance(model, PreTrainedModel)
+        assert isinstance(model, PreTrainedModel)
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
     freeze_rotary(model, MAX_CONTEXT)
     model.eval()
     return model

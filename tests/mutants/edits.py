@@ -11,7 +11,10 @@ class NoLongerApplies(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """In `function` of `module`, `old` becomes `new`. A function in a class is named `Class.function`."""
+    """In `function` of `module`, `old` becomes `new`. A function in a class is named `Class.function`.
+
+    In C++ the text must be one of a kind in its file, which has to name the function.
+    """
 
     module: str
     function: str
@@ -24,12 +27,17 @@ class Edit:
         Raises:
             NoLongerApplies: there is no such function, or `old` does not stand in it exactly once.
         """
+        if not self.module.endswith(".py"):
+            return self._changed(source if self.function in source else "")
         first, last = self._lines_of_function(ast.parse(source))
         lines = source.splitlines(keepends=True)
-        body = "".join(lines[first:last])
+        body = self._changed("".join(lines[first:last]))
+        return "".join(lines[:first]) + body + "".join(lines[last:])
+
+    def _changed(self, body: str) -> str:
         if body.count(self.old) != 1:
             raise NoLongerApplies(f"{self.module}: {self.function} has {body.count(self.old)} times {self.old!r}")
-        return "".join(lines[:first]) + body.replace(self.old, self.new) + "".join(lines[last:])
+        return body.replace(self.old, self.new)
 
     def _lines_of_function(self, tree: ast.Module) -> tuple[int, int]:
         node: ast.AST = tree
@@ -58,6 +66,16 @@ class Mutant:
     def in_model(self) -> bool:
         """Whether it needs torch to be found."""
         return any(edit.module.startswith("engine/model/") for edit in self.edits)
+
+    @property
+    def native(self) -> bool:
+        """Whether it is about the native kernels, and what leads to them."""
+        return self.fault == "native"
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the native library has to be built for it."""
+        return any(not edit.module.endswith(".py") for edit in self.edits)
 
     def apply(self, root: Path) -> dict[Path, str]:
         """Put the fault into the tree at `root`; return what the files held before."""

@@ -379,4 +379,114 @@ MUTANTS = (
         "randomness depends on the step",
         ("engine/plan.py", "_choose", "output_index=num_outputs", "output_index=sequence.ledger.planned"),
     ),
+    mutant(
+        "native",
+        "a row is written to the slot behind its own",
+        ("engine/model/native_forward.py", "Rows._add", "+ position % size for", "+ (position + 1) % size for"),
+    ),
+    mutant(
+        "native",
+        "every sequence reads through the first one's block table",
+        (
+            "engine/model/native_forward.py",
+            "Rows._add",
+            "len(chunk.tokens), len(self.blocks)))",
+            "len(chunk.tokens), 0))",
+        ),
+    ),
+    mutant(
+        "native",
+        "a token is chosen by the logits of the position before",
+        ("engine/model/native_forward.py", "Rows._add", "row + len(chunk.tokens) - 1)", "row + len(chunk.tokens) - 2)"),
+    ),
+    mutant(
+        "native",
+        "what a model adds to the weight of its norms is forgotten",
+        ("engine/model/parameters.py", "Parameters.norm_weight", " + norm.offset", ""),
+    ),
+    mutant(
+        "native",
+        "fused biases stay in the order of the file",
+        (
+            "engine/model/parameters.py",
+            "Parameters.bias",
+            "bias if data.order is None else bias[list(data.order)]",
+            "bias",
+        ),
+    ),
+    mutant(
+        "native",
+        "a float32 matrix is multiplied with rows that were split for its neighbours",
+        (
+            "engine/model/parameters.py",
+            "_alike",
+            'return [encode_as(part, "float32") for part in parts]',
+            "return parts",
+        ),
+    ),
+    mutant(
+        "native",
+        "windows are not kept",
+        ("engine/model/straight.py", "StraightProgram._attention", "window=data.window or 0", "window=0"),
+    ),
+    mutant(
+        "native",
+        "attention's part is added before a parallel feed-forward part reads",
+        ("engine/model/straight.py", "StraightProgram._layer", "if layer.parallel:", "if False:"),
+    ),
+    mutant(
+        "native",
+        "all layers share the first one's cache scales",
+        (
+            "engine/model/straight.py",
+            "StraightProgram._cache",
+            "storage.value_scales[index]",
+            "storage.value_scales[0]",
+        ),
+    ),
+    mutant(
+        "native",
+        "neighbours are turned by the angles of the first half",
+        ("engine/model/angles.py", "_one_a_pair", "table[:, ::2] if", "table[:, :pairs] if"),
+    ),
+    mutant(
+        "native",
+        "a part of a fused buffer begins at the whole's first column",
+        ("engine/model/kernels/builder.py", "Builder.view", "whole.data + column * FLOAT_BYTES", "whole.data"),
+    ),
+    mutant(
+        "native",
+        "the slowest level is taken for the fastest",
+        ("engine/model/kernels/choice.py", "choose_kernels", "levels[-1]", "levels[0]"),
+    ),
+    mutant(
+        "native",
+        "modules write every position to its block's first slot",
+        ("engine/model/packed.py", "KernelAttention.begin", "* size + at % size for", "* size for"),
+    ),
+    mutant(
+        "native",
+        "rows are split for float32 matrices too",
+        ("engine/model/kernels/ops.py", "linear", "level == Level.AMX and kind != Kind.F32", "level == Level.AMX"),
+    ),
+    mutant(
+        "native",
+        "a window has one position more",
+        (
+            "engine/model/kernels/tiles.inc",
+            "first_seen",
+            "position + 1 - attention.window",
+            "position - attention.window",
+        ),
+    ),
+    mutant(
+        "native",
+        "a window that ends near a split of the context loses it",
+        ("engine/model/kernels/tiles.inc", "first_split", "return seen / kSplit;", "return (seen + kLanes) / kSplit;"),
+    ),
+    mutant(
+        "native",
+        "kernels read the step's first block table for every sequence",
+        ("engine/model/kernels/tiles.inc", "tile_of", "step.blocks + span.table", "step.blocks"),
+    ),
 )
