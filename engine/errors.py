@@ -17,7 +17,8 @@ EngineError
 └── ModelError              the model can't be served
     ├── ModelNotFound       no such folder, file or hub id
     ├── ModelUnsupported    a structure that this engine does not run, named
-    └── CacheTooSmall       the configured memory holds no useful cache
+    ├── CacheTooSmall       the configured memory holds no useful cache
+    └── CacheTooLarge       the configured cache is more than the memory that is free
 """
 
 
@@ -127,5 +128,16 @@ class CacheTooSmall(ModelError):
 
     def __init__(self, *, cache_bytes: int, block_bytes: int, min_blocks: int) -> None:
         super().__init__(
-            f"the cache has {cache_bytes} bytes, which is fewer than {min_blocks} blocks of {block_bytes} bytes"
+            f"the cache has {cache_bytes} bytes, which is fewer than {min_blocks} blocks of {block_bytes} bytes: "
+            "raise cache.memory_bytes or cache.num_blocks"
+        )
+
+
+class CacheTooLarge(ModelError):
+    """The configured cache is more than the memory that is free."""
+
+    def __init__(self, *, cache_bytes: int, free_bytes: int) -> None:
+        super().__init__(
+            f"the cache takes {cache_bytes} bytes, and {free_bytes} are free: "
+            "lower cache.memory_bytes or cache.num_blocks"
         )

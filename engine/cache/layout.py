@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from config.settings import CacheSettings
-from engine.errors import CacheTooSmall, ModelUnsupported
+from engine.errors import CacheTooLarge, CacheTooSmall, ModelUnsupported
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
 SCALE_BYTES = 4  # of each head's K and V at each position, where they are int8
@@ -85,7 +85,7 @@ def plan_blocks(
 ) -> int:
     """How many blocks to reserve: the number set, or what the memory set holds, or a share of what is free.
 
-    Without a size set, no more than `max_sequences` contexts are of use. Raises CacheTooSmall.
+    Without a size set, no more than `max_sequences` contexts are of use. Raises CacheTooSmall, CacheTooLarge.
     """
     block_bytes = layout.block_bytes(cache.block_size)
     if cache.num_blocks is not None:
@@ -97,6 +97,8 @@ def plan_blocks(
         num_blocks = min(int(min(free_bytes * FREE_SHARE, MAX_DEFAULT_BYTES)) // block_bytes, useful)
     if num_blocks < MIN_BLOCKS:
         raise CacheTooSmall(cache_bytes=num_blocks * block_bytes, block_bytes=block_bytes, min_blocks=MIN_BLOCKS)
+    if num_blocks * block_bytes > free_bytes:
+        raise CacheTooLarge(cache_bytes=num_blocks * block_bytes, free_bytes=free_bytes)
     return num_blocks
 
 

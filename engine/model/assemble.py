@@ -112,7 +112,12 @@ def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None
         if settings.kernels != "auto":
             asked = f"cache.block_size is {cache.block_size} and model.kernels {settings.kernels}"
             raise ModelUnsupported(f"{asked}, which takes multiples of {LANES}")
-        logger.warning("blocks of %d positions run on torch: kernels take multiples of %d", cache.block_size, LANES)
+        logger.warning(
+            "cache.block_size is %d, and the kernels take multiples of %d: the model runs on torch, several times "
+            "slower, its weights in float32 unless model.weights says otherwise",
+            cache.block_size,
+            LANES,
+        )
         kernels = None
     if kernels is None:
         _check_torch(settings, cache)
@@ -122,7 +127,8 @@ def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None
 def _check_torch(settings: ModelSettings, cache: CacheSettings, besides: str = "") -> None:
     for name, value in (("model.weights", settings.weights), ("cache.dtype", cache.dtype)):
         if value in ("int8", "int4"):
-            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels{besides}")
+            without = besides or (", and model.kernels is torch" if settings.kernels == "torch" else "")
+            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels{without}")
 
 
 def cache_dtype(settings: ModelSettings, cache: CacheSettings, kernels: Kernels | None) -> str:

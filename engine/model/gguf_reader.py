@@ -1,6 +1,7 @@
 """A GGUF file, mapped: what it says of its model, and its tensors as they lie in it."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -14,6 +15,7 @@ from engine.model.gguf_types import size_of_block
 
 Scalar: TypeAlias = int | float | bool | str
 Value: TypeAlias = "Scalar | list[Scalar] | Strings"
+_Place: TypeAlias = tuple[str, tuple[int, ...], int, int]  # a tensor's name, shape, type, and first byte of the data
 
 VERSIONS = (2, 3)
 DEFAULT_ALIGNMENT = 32
@@ -143,11 +145,30 @@ def _read(reader: _Reader, data: NDArray[np.uint8], file: str) -> tuple[dict[str
     alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
         raise ModelError(f"{file}: general.alignment can't be {alignment}")
-    start = -(-reader.at // alignment) * alignment
+    start = _aligned(reader.at, alignment)
+    _check_places(places, alignment)
     return metadata, {name: _tensor(data, start + at, name, shape, type_) for name, shape, type_, at in places}
 
 
-def _place(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
+def _aligned(at: int, alignment: int) -> int:
+    return -(-at // alignment) * alignment
+
+
+def _check_places(places: Sequence[_Place], alignment: int) -> None:
+    """Each tensor begins where the one before it ends: so no type or shape is another than was written."""
+    expected = 0
+    for name, shape, type_, at in sorted(places, key=lambda place: place[3]):
+        values, size = size_of_block(type_)
+        if not shape or 0 in shape or shape[-1] % values != 0:
+            raise ModelError(f"the tensor {name} has the shape {list(shape)}, in blocks of {values} values")
+        if at != expected:
+            raise ModelError(
+                f"the tensor {name} begins at byte {at} of the data, and by the sizes of all at {expected}"
+            )
+        expected = _aligned(at + prod(shape) // values * size, alignment)
+
+
+def _place(reader: _Reader) -> _Place:
     """A tensor's name, shape, type, and where it begins after the header."""
     name = reader.text()
     shape = tuple(reader.integer("Q") for _ in range(reader.integer("I")))
@@ -156,8 +177,6 @@ def _place(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
 
 def _tensor(data: NDArray[np.uint8], start: int, name: str, shape: tuple[int, ...], type_: int) -> GgufTensor:
     values, size = size_of_block(type_)
-    if not shape or shape[-1] % values != 0:
-        raise ModelError(f"the tensor {name} has rows of {shape[-1:]} values, in blocks of {values}")
     end = start + prod(shape) // values * size
     if end > len(data):
         raise ModelError(f"the tensor {name} ends at byte {end} of a file of {len(data)}: it is cut short")

@@ -17,7 +17,7 @@ from engine.errors import EngineError, ModelError, ModelNotFound
 from engine.model.gguf import quick_gguf
 from engine.model.gguf_reader import GgufFile
 from engine.model.gguf_weights import find_weights
-from engine.model.locate import first_line, locate_model
+from engine.model.locate import locate_model, one_line
 from engine.model.recognise import recognise
 from engine.model.safetensors_weights import find_safetensors
 from engine.model.support import check_config
@@ -112,7 +112,7 @@ def _failing_as(what: str) -> Iterator[None]:
     except EngineError:
         raise
     except Exception as error:  # each library and file format has errors of its own
-        raise ModelError(f"{what}: {first_line(error)}") from error
+        raise ModelError(f"{what}: {one_line(error)}") from error
 
 
 @contextmanager

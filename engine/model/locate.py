@@ -41,7 +41,7 @@ def _fetch(hub_id: str, progress: Callable[[str], None]) -> Path:
     except (RepositoryNotFoundError, LocalEntryNotFoundError) as error:
         raise ModelNotFound(f"there is no folder {hub_id}, and the hub shows no such model without a key") from error
     except HfHubHTTPError as error:
-        raise ModelNotFound(f"the hub does not give {hub_id}: {first_line(error)}") from error
+        raise ModelNotFound(f"the hub does not give {hub_id}: {one_line(error)}") from error
     except Exception as error:  # noqa: BLE001  # the HTTP client's own errors: no network, no name, a time-out
         return _from_cache(hub_id, error)
 
@@ -51,11 +51,13 @@ def _from_cache(hub_id: str, error: Exception) -> Path:
     try:
         return Path(snapshot_download(hub_id, local_files_only=True))
     except LocalEntryNotFoundError:
-        reason = f"there is no folder {hub_id}, and the hub can't be reached to fetch it ({first_line(error)})"
+        reason = f"there is no folder {hub_id}, and the hub can't be reached to fetch it ({one_line(error)})"
         raise ModelNotFound(reason) from error
 
 
-def first_line(error: Exception) -> str:
+MAX_REASON_CHARACTERS = 200  # of a library's error
+
+
+def one_line(error: Exception) -> str:
     """What an error says, in one line of bounded length."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    return " ".join(str(error).split())[:MAX_REASON_CHARACTERS] or type(error).__name__

@@ -193,6 +193,6 @@ def _failing_as(kind: type[EngineError], what: str) -> Iterator[None]:
 
 
 def _reason(failure: BaseException) -> str:
-    """The first line of an error's message, short and in valid UTF-8; a template's own words as they are."""
-    message = clean(str(failure).strip().partition("\n")[0].replace(CUT, ""))[:MAX_REASON_CHARACTERS]
+    """An error's message in one line, short and in valid UTF-8; a template's own words as they are."""
+    message = clean(" ".join(str(failure).split()).replace(CUT, ""))[:MAX_REASON_CHARACTERS]
     return message if isinstance(failure, TemplateError) else f"{type(failure).__name__}: {message}"

@@ -4,7 +4,7 @@ import pytest
 
 from config.settings import CacheSettings
 from engine.cache.layout import CacheGroup, Layout, padded_dim, plan_blocks, read_layout
-from engine.errors import CacheTooSmall, ModelUnsupported
+from engine.errors import CacheTooLarge, CacheTooSmall, ModelUnsupported
 
 GROUP = CacheGroup(num_layers=30, num_kv_heads=3, key_dim=64, value_dim=64, dtype="float32")
 LAYOUT = Layout((GROUP,))
@@ -88,11 +88,17 @@ def test_a_config_without_layers_is_refused_with_the_field() -> None:
 
 
 def test_a_set_number_of_blocks_is_taken() -> None:
-    assert blocks(num_blocks=7, free_bytes=0) == 7
+    assert blocks(num_blocks=7, free_bytes=7 * BLOCK_BYTES) == 7
 
 
 def test_a_set_size_holds_as_many_blocks_as_fit() -> None:
-    assert blocks(memory_bytes=10 * BLOCK_BYTES + 1, free_bytes=0) == 10
+    assert blocks(memory_bytes=10 * BLOCK_BYTES + 1, free_bytes=10 * BLOCK_BYTES) == 10
+
+
+@pytest.mark.parametrize("cache", [{"num_blocks": 8}, {"memory_bytes": 8 * BLOCK_BYTES}])
+def test_more_than_is_free_is_refused_with_the_numbers(cache: dict[str, int]) -> None:
+    with pytest.raises(CacheTooLarge, match=rf"takes {8 * BLOCK_BYTES} bytes, and {8 * BLOCK_BYTES - 1} are free"):
+        blocks(free_bytes=8 * BLOCK_BYTES - 1, **cache)
 
 
 def test_by_default_a_share_of_the_free_memory_is_taken() -> None:

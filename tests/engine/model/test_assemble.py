@@ -237,7 +237,7 @@ def test_small_blocks_run_on_torch_with_a_warning(tmp_path: Path, caplog: pytest
 
     assert isinstance(forward, Forward)
     assert parts.runs_on == "modules of transformers, torch"
-    assert "blocks of 8 positions run on torch: kernels take multiples of 16" in caplog.text
+    assert "cache.block_size is 8, and the kernels take multiples of 16: the model runs on torch" in caplog.text
     (ours,) = run(forward, (0, TOKENS, range(7)))
     assert float((ours - plain).abs().max()) < 1e-3
 

@@ -92,6 +92,35 @@ def test_a_length_beyond_the_file_is_refused_before_memory_is_asked_for(path: Pa
         GgufFile(path)
 
 
+@pytest.mark.parametrize("type_", [gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.Q8_0])
+def test_a_tensor_of_another_size_than_the_file_has_room_for_is_refused(
+    path: Path, type_: gguf.GGMLQuantizationType
+) -> None:
+    name = b"norm.weight"
+    at = path.read_bytes().index(name) + len(name) + 4 + 8  # behind the number of dims and the only one
+    change(path, at - 8, (64).to_bytes(8, "little"))
+    change(path, at, int(type_).to_bytes(4, "little"))
+
+    with pytest.raises(ModelError, match=r"output\.weight begins at byte 32 of the data, and by the sizes of all at"):
+        GgufFile(path)
+
+
+def test_tensors_that_overlap_are_refused(path: Path) -> None:
+    at = path.read_bytes().index(b"output.weight") + len(b"output.weight") + 4 + 2 * 8 + 4
+    change(path, at, (0).to_bytes(8, "little"))
+
+    with pytest.raises(ModelError, match="begins at byte 0 of the data, and by the sizes of all at"):
+        GgufFile(path)
+
+
+def test_a_tensor_of_no_values_is_refused(path: Path) -> None:
+    at = path.read_bytes().index(b"norm.weight") + len(b"norm.weight") + 4
+    change(path, at, (0).to_bytes(8, "little"))
+
+    with pytest.raises(ModelError, match=r"norm\.weight has the shape \[0\]"):
+        GgufFile(path)
+
+
 def test_an_alignment_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
     writer = new_file(path)

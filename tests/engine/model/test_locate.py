@@ -7,7 +7,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, Repo
 
 from engine.errors import ModelNotFound
 from engine.model import locate
-from engine.model.locate import first_line, locate_model
+from engine.model.locate import locate_model, one_line
 
 RESPONSE = httpx2.Response(404, request=httpx2.Request("GET", "http://hub.invalid"))
 
@@ -94,7 +94,7 @@ def test_without_a_network_one_line_says_so(use_hub: Callable[[Hub], None]) -> N
         find("org/model")
 
     assert str(refused.value) == (
-        "there is no folder org/model, and the hub can't be reached to fetch it (Name or service not known)"
+        "there is no folder org/model, and the hub can't be reached to fetch it (Name or service not known second line)"
     )
 
 
@@ -118,7 +118,7 @@ def test_what_the_hub_answers_is_told(use_hub: Callable[[Hub], None]) -> None:
         find("org/model")
 
 
-def test_an_error_s_first_line_is_bounded_and_never_empty() -> None:
-    assert first_line(ValueError("one\ntwo")) == "one"
-    assert first_line(ValueError("x" * 1000)) == "x" * 200
-    assert first_line(ValueError()) == "ValueError"
+def test_an_error_in_one_line_is_bounded_and_never_empty() -> None:
+    assert one_line(ValueError("one:\n  two")) == "one: two"
+    assert one_line(ValueError("x" * 1000)) == "x" * 200
+    assert one_line(ValueError()) == "ValueError"
