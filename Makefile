@@ -70,7 +70,8 @@ bench-kernels: $(INSTALLED_DEV) ## measure the kernels beside what the machine a
 	$(VENV)/bin/python -m benchmarks.bench_kernels $(ARGS)
 
 bench-precision: $(INSTALLED_DEV) $(FETCHED) ## measure what each choice of bits costs
-	$(VENV)/bin/python -m benchmarks.bench_precision --model '$(MODEL)' $(ARGS)
+	# Without a fixed threshold the allocator splits the holes that large tensors leave, and needs tens of GiB.
+	MALLOC_MMAP_THRESHOLD_=1048576 $(VENV)/bin/python -m benchmarks.bench_precision --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
