@@ -13,6 +13,8 @@ HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.jinja", "*.txt", "*.tiktoken")
 HUB_SECONDS = 10.0  # how long the hub may take to say that it is there
 
+MAX_REASON_CHARACTERS = 200  # of another's error message: it may quote the input
+
 
 def locate_model(path: str, progress: Callable[[str], None]) -> Path:
     """The folder or GGUF file that `path` names; fetches a hub id.
@@ -53,9 +55,6 @@ def _from_cache(hub_id: str, error: Exception) -> Path:
     except LocalEntryNotFoundError:
         reason = f"there is no folder {hub_id}, and the hub can't be reached to fetch it ({one_line(error)})"
         raise ModelNotFound(reason) from error
-
-
-MAX_REASON_CHARACTERS = 200  # of a library's error
 
 
 def one_line(error: Exception) -> str:

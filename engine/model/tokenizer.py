@@ -14,12 +14,12 @@ from transformers import AutoTokenizer, GenerationConfig, PreTrainedConfig, PreT
 from engine.errors import ChatTemplateFailed, EngineError, ModelNotFound, ModelUnsupported, NoChatTemplate, PromptError
 from engine.model.control import CUT, ControlTokens, clean
 from engine.model.gguf_tokenizer import load_gguf_tokenizer
+from engine.model.locate import MAX_REASON_CHARACTERS
 from engine.model.pieces import vocabulary_of
 from engine.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-MAX_REASON_CHARACTERS = 200  # of another's error message: it may quote the input
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
