@@ -29,7 +29,7 @@ class Kind(Enum):
 NOUNS = {
     Kind.TEXT: "a non-empty text",
     Kind.INTEGER: "an integer",
-    Kind.NUMBER: "a number",
+    Kind.NUMBER: "a finite number",
     Kind.SIZE: "a size such as 512MiB",
     Kind.SWITCH: "true or false",
     Kind.LIST: "a list of non-empty texts",

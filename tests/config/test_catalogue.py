@@ -1,6 +1,6 @@
 import pytest
 
-from config.catalogue import SETTINGS, size_text
+from config.catalogue import SETTINGS, Kind, size_text
 from config.settings import Settings
 
 
@@ -26,8 +26,8 @@ def test_every_setting_says_what_it_means_in_one_line() -> None:
     [
         ("server.port", "an integer from 0 to 65535"),
         ("model.max_context", "an integer of at least 2 or auto"),
-        ("engine.stall_seconds", "a number above 0"),
-        ("server.drain_seconds", "a number of at least 0"),
+        ("engine.stall_seconds", "a finite number above 0"),
+        ("server.drain_seconds", "a finite number of at least 0"),
         ("cache.memory_bytes", "a size such as 512MiB of at least 1MiB or auto"),
         ("cache.dtype", "one of auto, float32, bfloat16, int8"),
         ("cache.prefix_caching", "true or false"),
@@ -37,6 +37,13 @@ def test_every_setting_says_what_it_means_in_one_line() -> None:
 )
 def test_what_is_allowed_is_read_off_the_tree(name: str, allowed: str) -> None:
     assert SETTINGS[name].allowed == allowed
+
+
+def test_every_number_is_asked_to_be_finite() -> None:
+    numbers = {setting.name: setting.allowed for setting in SETTINGS.values() if setting.kind is Kind.NUMBER}
+
+    assert len(numbers) >= 5
+    assert all(allowed.startswith("a finite number") for allowed in numbers.values()), numbers
 
 
 def test_only_the_keys_are_secret() -> None:

@@ -132,7 +132,15 @@ def test_what_kubernetes_says_of_a_service_named_tidemark_is_ignored() -> None:
         (["--port", "http"], "server.port: must be an integer from 0 to 65535, got 'http' (from --port)"),
         (
             ["--engine-stall-seconds", "nan"],
-            "engine.stall_seconds: must be a number above 0, got nan (from --engine-stall-seconds)",
+            "engine.stall_seconds: must be a finite number above 0, got nan (from --engine-stall-seconds)",
+        ),
+        (
+            ["--max-step-seconds", "inf"],
+            "engine.max_step_seconds: must be a finite number above 0 or auto, got inf (from --max-step-seconds)",
+        ),
+        (
+            ["--server-drain-seconds", "inf"],
+            "server.drain_seconds: must be a finite number of at least 0, got inf (from --server-drain-seconds)",
         ),
         (
             ["--weights", "int3"],
