@@ -19,6 +19,7 @@ from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
 from engine.model.runner import ModelForward
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS, make_model, plain_logits
+from tests.models.case import NUM_BLOCKS, Case, random_sequences, same_bits
 from tests.models.support import every_kernels, run
 
 TOKENS = [3 + at * 7 % 90 for at in range(50)]
@@ -168,6 +169,24 @@ def test_torch_computes_in_bfloat16_when_weights_are_asked_for_in_it(tmp_path: P
 
     assert isinstance(forward, Forward)
     assert (forward.weights, parts.layout.dtype) == ("bfloat16", "bfloat16")
+
+
+@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+def test_torch_gives_a_sequence_the_same_bits_alone_batched_and_in_chunks(tmp_path: Path, weights: str) -> None:
+    save(tmp_path, "llama", dtype=torch.bfloat16)
+    parts = assembled(tmp_path, kernels="torch", weights=weights)
+    with torch.inference_mode():
+        forward = parts.make_forward(Sizes(NUM_BLOCKS, block_size=16, max_positions=256))
+    assert isinstance(forward, Forward)
+    case = Case(forward, random_sequences((140, 60, 33)))
+    alone = case.alone()
+
+    assert forward.weights == weights
+    assert same_bits(case.batched(), alone)
+    assert same_bits(case.chunked(7), alone)
+    assert same_bits(case.chunked(60), alone)
+    assert torch.equal(case.token_by_token(2), alone[2])
+    assert torch.equal(case.behind_a_hit(5), alone[0][80:])
 
 
 @pytest.mark.parametrize(
