@@ -9,17 +9,43 @@ from engine.request import Delta, Sampling, TokenLogprob
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A block table as a step reads it: units of the pool, from block number `first` of the sequence on.
+
+    What lies before is behind every window that the step sees through.
+    """
+
+    units: tuple[int, ...]
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateUse:
+    """Which slots a chunk's recurrent state comes from and goes to.
+
+    `source` None is the state before any token. The state before each position of `checkpoints` is also
+    written to the slot beside it; these positions lie behind the chunk's first and not behind its end.
+    """
+
+    source: int | None
+    target: int
+    checkpoints: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ticket:
     """What a chunk was built on; a result whose ticket no longer fits is dropped whole.
 
-    `base` is the `computed` mark that the chunk continues, `blocks` the block table it writes through.
+    `base` is the `computed` mark that the chunk continues, `tables` the block tables it reads and writes
+    through, as many as the layout has, and `states` its slots where the model is recurrent.
     """
 
     sequence: str
     epoch: int
     incarnation: int
     base: int
-    blocks: tuple[int, ...]
+    tables: tuple[Table, ...]
+    states: StateUse | None = None
 
 
 @dataclass(frozen=True, slots=True)

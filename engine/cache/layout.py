@@ -1,46 +1,70 @@
-"""From a model's config to its cache groups, and how many blocks fit.
+"""From a model's config to the groups of its cache, and how they share one pool of memory.
 
-In this engine every attention layer, windowed ones too, keeps the K and V rows of all positions, so
-there is one group.
+Layers whose rows have one shape and are kept by one rule are a group. What the pool hands out is a *unit*:
+a fixed number of bytes, which holds the rows of one block of positions in as many layers of a group as fit.
+A group's block is as many units as its layers need, each with a block table of its own to the kernels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from config.settings import CacheSettings
-from engine.errors import CacheTooLarge, CacheTooSmall, ModelUnsupported
+from enum import Enum
+from functools import cached_property
+from math import prod
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
 SCALE_BYTES = 4  # of each head's K and V at each position, where they are int8
+STATE_BYTES = 4  # of a value of a recurrent state: float32, since it is added to at every position
 LANES = 16  # positions that the native kernels read side by side
-FREE_SHARE = 0.25  # of the free memory, where no size is set: the rest is the model's and the system's
-MAX_DEFAULT_BYTES = 2 << 30  # where no size is set; more is a choice that the operator makes
-MIN_BLOCKS = 4  # fewer hold no conversation, whatever their size
-ATTENTION_LAYERS = frozenset({"full_attention", "sliding_attention"})
+MAX_WASTE = 0.10  # of any group's units, where its layers don't fill the last
+
+
+class Reach(Enum):
+    """Which positions a layer's queries see, and so for how long rows are kept."""
+
+    FULL = "full attention"
+    WINDOW = "sliding window"
+    CHUNK = "chunked attention"
 
 
 @dataclass(frozen=True, slots=True)
-class CacheGroup:
-    """Layers whose state has one shape and one rule: a K and a V row for each position and kv head."""
+class RowShape:
+    """What one layer keeps of one position: K and V of each kv head, or one latent row that is both."""
 
-    num_layers: int
     num_kv_heads: int
     key_dim: int
     value_dim: int
     dtype: str
     in_lanes: bool = False  # as the native kernels read it, heads padded
+    latent: bool = False  # V is the beginning of K, and takes no room of its own
 
-    def block_bytes(self, block_size: int) -> int:
-        """Bytes of one block in all of the group's layers."""
-        dims = (self.key_dim, self.value_dim)
-        row_bytes = sum(map(padded_dim, dims) if self.in_lanes else dims) * DTYPE_BYTES[self.dtype]
-        if self.dtype == "int8":
-            row_bytes += 2 * SCALE_BYTES
-        return self.num_layers * self.num_kv_heads * row_bytes * block_size
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of K at one position, scales apart."""
+        return self._bytes(self.key_dim)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of V at one position, scales apart."""
+        return 0 if self.latent else self._bytes(self.value_dim)
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of the scales at one position, K's or V's alike."""
+        return self.num_kv_heads * SCALE_BYTES if self.dtype == "int8" else 0
+
+    def cell_bytes(self, block_size: int) -> int:
+        """Bytes of one block in one layer."""
+        num_scales = 1 if self.latent else 2
+        return (self.key_bytes + self.value_bytes + num_scales * self.scale_bytes) * block_size
+
+    def _bytes(self, dim: int) -> int:
+        return self.num_kv_heads * (padded_dim(dim) if self.in_lanes else dim) * DTYPE_BYTES[self.dtype]
 
     def __str__(self) -> str:
+        if self.latent:
+            return f"latent rows of {self.key_dim}"
         dims = str(self.key_dim) if self.key_dim == self.value_dim else f"{self.key_dim}/{self.value_dim}"
-        return f"full attention, {self.num_layers} layers, {self.num_kv_heads} kv heads x {dims}"
+        return f"{self.num_kv_heads} kv heads x {dims}"
 
 
 def padded_dim(dim: int) -> int:
@@ -49,68 +73,144 @@ def padded_dim(dim: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheGroup:
+    """Layers that keep rows of one shape by one rule. `size` is the window's or the chunk's, in positions."""
+
+    layers: tuple[int, ...]
+    rows: RowShape
+    reach: Reach = Reach.FULL
+    size: int = 0
+
+    def first_seen(self, position: int) -> int:
+        """The first position that a query at `position` sees."""
+        match self.reach:
+            case Reach.FULL:
+                return 0
+            case Reach.WINDOW:
+                return max(0, position + 1 - self.size)
+            case Reach.CHUNK:
+                return position // self.size * self.size
+
+    def __str__(self) -> str:
+        reach = self.reach.value if self.reach is Reach.FULL else f"{self.reach.value} of {self.size}"
+        return f"{reach}, {len(self.layers)} layers, {self.rows}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateArray:
+    """One tensor of a layer's recurrent state, float32."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateGroup:
+    """Layers that keep one state a sequence instead of rows."""
+
+    kind: str  # for people, such as "Mamba-2"
+    layers: tuple[int, ...]
+    arrays: tuple[StateArray, ...]
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one sequence's state in all of the layers."""
+        return len(self.layers) * sum(prod(array.shape) for array in self.arrays) * STATE_BYTES
+
+    def __str__(self) -> str:
+        return f"{self.kind} states, {len(self.layers)} layers, {self.slot_bytes:,} bytes each"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a layer's rows lie: in which block table's units, and at which of a unit's cells."""
+
+    table: int
+    cell: int
+
+
+@dataclass(frozen=True)
 class Layout:
-    """All cache groups of a model."""
+    """All cache groups of a model. `owners` names, for each layer that reads another's rows, that other layer."""
 
     groups: tuple[CacheGroup, ...]
+    states: tuple[StateGroup, ...] = ()
+    owners: tuple[tuple[int, int], ...] = ()
 
     @property
     def dtype(self) -> str:
         """The type of the cached rows."""
-        return self.groups[0].dtype
+        return self.groups[0].rows.dtype if self.groups else "float32"
+
+    @cached_property
+    def unit_bytes_a_position(self) -> int:
+        """Bytes of a unit, for each position of a block: as large as the waste allows, so that tables are few."""
+        sizes = [group.rows.cell_bytes(1) for group in self.groups]
+        counts = [len(group.layers) for group in self.groups]
+        candidates = {count * size for size, most in zip(sizes, counts, strict=True) for count in range(1, most + 1)}
+        fitting = [bytes_ for bytes_ in candidates if bytes_ >= max(sizes)]
+        wastes = {each: max(_waste(each, *group) for group in zip(sizes, counts, strict=True)) for each in fitting}
+        good = [each for each in fitting if wastes[each] < MAX_WASTE]
+        if good:
+            return min(good, key=lambda each: (self._num_units(each, sizes, counts), wastes[each]))
+        return min(fitting, key=lambda each: wastes[each], default=0)
+
+    @staticmethod
+    def _num_units(unit: int, sizes: Sequence[int], counts: Sequence[int]) -> int:
+        return sum(_width(unit, size, count) for size, count in zip(sizes, counts, strict=True))
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Units of one block, by group."""
+        unit = self.unit_bytes_a_position
+        return tuple(_width(unit, group.rows.cell_bytes(1), len(group.layers)) for group in self.groups)
+
+    def unit_bytes(self, block_size: int) -> int:
+        """Bytes of what the pool hands out."""
+        return self.unit_bytes_a_position * block_size
 
     def block_bytes(self, block_size: int) -> int:
         """Bytes of one block in every group."""
-        return sum(group.block_bytes(block_size) for group in self.groups)
+        return self.unit_bytes(block_size) * sum(self.widths)
+
+    @property
+    def waste(self) -> float:
+        """The share of a block's bytes in every group that no row ever takes."""
+        used = sum(group.rows.cell_bytes(1) * len(group.layers) for group in self.groups)
+        return 1 - used / self.block_bytes(1) if self.groups else 0.0
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one sequence's recurrent state."""
+        return sum(group.slot_bytes for group in self.states)
+
+    @cached_property
+    def places(self) -> dict[int, Place]:
+        """Where each layer that has rows, its own or another's, finds them."""
+        places: dict[int, Place] = {}
+        table = 0
+        for group, width in zip(self.groups, self.widths, strict=True):
+            per_unit = self.unit_bytes_a_position // group.rows.cell_bytes(1)
+            for index, layer in enumerate(group.layers):
+                places[layer] = Place(table + index // per_unit, index % per_unit)
+            table += width
+        return places | {layer: places[owner] for layer, owner in self.owners}
+
+    def group_of(self, layer: int) -> CacheGroup:
+        """The group whose rows a layer reads."""
+        owner = dict(self.owners).get(layer, layer)
+        return next(group for group in self.groups if owner in group.layers)
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.groups))
+        parts = [str(group) for group in (*self.groups, *self.states)]
+        if self.owners:
+            parts.append(f"{len(self.owners)} layers read another's rows")
+        return "; ".join(parts)
 
 
-def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
-    """The cache groups that a `transformers` decoder config asks for, `in_lanes` for the native kernels.
-
-    Raises ModelUnsupported where a layer keeps another kind of state.
-    """
-    num_layers: int = _field(config, "num_hidden_layers", "n_layer", "num_layers")
-    _check_layer_types(getattr(config, "layer_types", None) or ())
-    num_heads: int = _field(config, "num_attention_heads", "n_head", "num_heads")
-    num_kv_heads: int = getattr(config, "num_key_value_heads", None) or num_heads
-    head_dim: int = getattr(config, "head_dim", None) or _field(config, "hidden_size", "n_embd") // num_heads
-    return Layout((CacheGroup(num_layers, num_kv_heads, head_dim, head_dim, dtype, in_lanes),))
+def _width(unit: int, cell: int, count: int) -> int:
+    return -(-count // (unit // cell))
 
 
-def plan_blocks(
-    layout: Layout, cache: CacheSettings, *, free_bytes: int, max_sequences: int, context_length: int
-) -> int:
-    """How many blocks to reserve: the number set, or what the memory set holds, or a share of what is free.
-
-    Without a size set, no more than `max_sequences` contexts are of use. Raises CacheTooSmall, CacheTooLarge.
-    """
-    block_bytes = layout.block_bytes(cache.block_size)
-    if cache.num_blocks is not None:
-        num_blocks = cache.num_blocks
-    elif cache.memory_bytes is not None:
-        num_blocks = cache.memory_bytes // block_bytes
-    else:
-        useful = max_sequences * -(-context_length // cache.block_size)
-        num_blocks = min(int(min(free_bytes * FREE_SHARE, MAX_DEFAULT_BYTES)) // block_bytes, useful)
-    if num_blocks < MIN_BLOCKS:
-        raise CacheTooSmall(cache_bytes=num_blocks * block_bytes, block_bytes=block_bytes, min_blocks=MIN_BLOCKS)
-    if num_blocks * block_bytes > free_bytes:
-        raise CacheTooLarge(cache_bytes=num_blocks * block_bytes, free_bytes=free_bytes)
-    return num_blocks
-
-
-def _check_layer_types(layer_types: Sequence[str]) -> None:
-    for kind in layer_types:
-        if kind not in ATTENTION_LAYERS:
-            raise ModelUnsupported(f"the model has layers of type {kind}, whose state this engine does not keep")
-
-
-def _field(config: object, *names: str) -> int:
-    for name in names:
-        value = getattr(config, name, None)
-        if isinstance(value, int):
-            return value
-    raise ModelUnsupported(f"the model's config has no {names[0]}")
+def _waste(unit: int, cell: int, count: int) -> float:
+    return 1 - count * cell / (_width(unit, cell, count) * unit)

@@ -1,0 +1,105 @@
+"""What a `transformers` decoder's config says about each layer's state."""
+
+from collections.abc import Iterable, Sequence
+
+from engine.cache.layout import CacheGroup, Layout, Reach, RowShape
+from engine.cache.mixers import read_states
+from engine.errors import ModelUnsupported
+
+REACHES = {
+    "full_attention": Reach.FULL,
+    "attention": Reach.FULL,
+    "sliding_attention": Reach.WINDOW,
+    "chunked_attention": Reach.CHUNK,
+}
+RECURRENT = frozenset({"linear_attention", "mamba", "mamba2", "conv", "recurrent"})  # no rows; their states are in `mixers`
+WINDOWS_EVERYWHERE = frozenset({"mistral", "mixtral", "phi3", "qwen3_moe", "starcoder2"})  # a window, and no types
+
+
+def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
+    """The cache groups that a decoder's config asks for, `in_lanes` for the native kernels.
+
+    Raises ModelUnsupported with the name of a kind of layer whose state is not known.
+    """
+    states = read_states(config)
+    rows = _rows(config, dtype, in_lanes=in_lanes)
+    owners = _owners(config)
+    reading = {layer for layer, _ in owners}
+    by_rule: dict[tuple[Reach, int], list[int]] = {}
+    for layer, rule in enumerate(_rules(config)):
+        if rule is not None and layer not in reading:
+            by_rule.setdefault(rule, []).append(layer)
+    groups = tuple(CacheGroup(tuple(layers), rows, *rule) for rule, layers in by_rule.items())
+    return Layout(groups, states, owners)
+
+
+def _rules(config: object) -> list[tuple[Reach, int] | None]:
+    """For each layer which positions it sees; None where it has no rows."""
+    num_layers = field(config, "num_hidden_layers", "n_layer", "num_layers")
+    types: Sequence[str] | None = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
+    if getattr(config, "model_type", None) in ATTENTION_FREE:
+        return [None] * num_layers
+    if getattr(config, "model_type", None) in BOTH:  # every layer has attention beside its mixer
+        types = None
+    if types is None:
+        window = getattr(config, "sliding_window", None)
+        everywhere = getattr(config, "model_type", None) in WINDOWS_EVERYWHERE and isinstance(window, int)
+        return [(Reach.WINDOW, window) if everywhere else (Reach.FULL, 0)] * num_layers
+    return [_rule(config, kind) for kind in types]
+
+
+ATTENTION_FREE = frozenset({"mamba", "mamba2", "falcon_mamba"})
+BOTH = frozenset({"falcon_h1"})
+
+
+def _rule(config: object, kind: str) -> tuple[Reach, int] | None:
+    if kind in RECURRENT:
+        return None
+    if kind not in REACHES:
+        raise ModelUnsupported(f"the model has layers of type {kind}, whose state this engine does not keep")
+    match REACHES[kind]:
+        case Reach.FULL:
+            return (Reach.FULL, 0)
+        case Reach.WINDOW:
+            return (Reach.WINDOW, field(config, "sliding_window"))
+        case Reach.CHUNK:
+            return (Reach.CHUNK, field(config, "attention_chunk_size"))
+
+
+def _rows(config: object, dtype: str, *, in_lanes: bool) -> RowShape:
+    if isinstance(rank := getattr(config, "kv_lora_rank", None), int):
+        turned = field(config, "qk_rope_head_dim")
+        return RowShape(1, rank + turned, rank, dtype, in_lanes, latent=True)
+    num_heads = getattr(config, "num_attention_heads", None) or getattr(config, "n_head", None) or 1
+    num_kv_heads: int = getattr(config, "num_key_value_heads", None) or num_heads
+    head_dim: int = getattr(config, "head_dim", None) or field(config, "hidden_size", "n_embd") // num_heads
+    return RowShape(num_kv_heads, head_dim, head_dim, dtype, in_lanes)
+
+
+def _owners(config: object) -> tuple[tuple[int, int], ...]:
+    """The layers at the end that read the rows of the last one before them of their own type."""
+    shared = getattr(config, "num_kv_shared_layers", None) or 0
+    if not shared:
+        return ()
+    types: list[str] = getattr(config, "layer_types")  # noqa: B009  # `config` is any config
+    first = len(types) - shared
+    own = types[:first]
+    return tuple((layer, _last(own, types[layer])) for layer in range(first, len(types)))
+
+
+def _last(types: Sequence[str], kind: str) -> int:
+    return max(index for index, each in enumerate(types) if each == kind)
+
+
+def field(config: object, *names: str) -> int:
+    """The first of these fields that the config has. Raises ModelUnsupported where it has none."""
+    for name in names:
+        value = getattr(config, name, None)
+        if isinstance(value, int):
+            return value
+    raise ModelUnsupported(f"the model's config has no {names[0]}")
+
+
+def layers_of(kinds: Iterable[str | None], *wanted: str) -> tuple[int, ...]:
+    """The layers of one of the `wanted` kinds."""
+    return tuple(layer for layer, kind in enumerate(kinds) if kind in wanted)
