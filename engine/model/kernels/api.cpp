@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "pack.h"
 #include "pool.h"
+#include "recurrent.h"
 #include "sample.h"
 
 using namespace tidemark;
@@ -30,6 +31,15 @@ const Scans& scans_of(int32_t level) {
   return avx2_scans();
 }
 
+const Recurrences& recurrences_of(int32_t level) {
+  switch (static_cast<Level>(level)) {
+    case Level::avx2: return avx2_recurrences();
+    case Level::avx512: return avx512_recurrences();
+    case Level::amx: return amx_recurrences();
+  }
+  return avx2_recurrences();
+}
+
 }  // namespace
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -39,7 +49,7 @@ API int32_t tidemark_supports(int32_t level) { return supports(static_cast<Level
 // The sizes of the structures that Python mirrors, in the order of native.py.
 API void tidemark_sizes(int64_t* sizes) {
   const int64_t all[] = {sizeof(Buffer), sizeof(Weight), sizeof(Cache), sizeof(Instruction), sizeof(Span), sizeof(Step), sizeof(Program),
-                         sizeof(Ask), sizeof(Logits)};
+                         sizeof(Ask), sizeof(Logits), sizeof(StateStep), sizeof(Convolution), sizeof(Selection), sizeof(DeltaRule)};
   for (int64_t size : all) *sizes++ = size;
 }
 
@@ -74,4 +84,17 @@ API void tidemark_pack(const Weight* weight, const void* values, const uint16_t*
 // Chooses and scores tokens: one ask for each row.
 API void tidemark_answer(void* pool, int32_t level, const Logits* logits, Ask* asks) {
   answer(*static_cast<Pool*>(pool), scans_of(level), *logits, asks);
+}
+
+// Recurrent layers: each span's rows, one position after the other.
+API void tidemark_convolve(void* pool, int32_t level, const Convolution* convolution) {
+  convolve(*static_cast<Pool*>(pool), recurrences_of(level), *convolution);
+}
+
+API void tidemark_select(void* pool, int32_t level, const Selection* selection) {
+  select(*static_cast<Pool*>(pool), recurrences_of(level), *selection);
+}
+
+API void tidemark_apply_delta_rule(void* pool, int32_t level, const DeltaRule* rule) {
+  apply_delta_rule(*static_cast<Pool*>(pool), recurrences_of(level), *rule);
 }

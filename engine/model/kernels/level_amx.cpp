@@ -6,6 +6,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "recurrent.h"
 #include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
@@ -30,6 +31,7 @@ namespace {
 #include "heads.inc"
 #include "amx_attention.inc"
 #include "experts.inc"
+#include "recurrent.inc"
 #include "sample.inc"
 #include "table.inc"
 
@@ -37,5 +39,6 @@ namespace {
 
 const Kernel* amx_kernels() { return kTable; }
 const Scans& amx_scans() { return kScans; }
+const Recurrences& amx_recurrences() { return kRecurrences; }
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "recurrent.h"
 #include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c")
@@ -21,6 +22,7 @@ namespace {
 #include "heads.inc"
 #include "attention.inc"
 #include "experts.inc"
+#include "recurrent.inc"
 #include "sample.inc"
 #include "table.inc"
 
@@ -28,5 +30,6 @@ namespace {
 
 const Kernel* avx2_kernels() { return kTable; }
 const Scans& avx2_scans() { return kScans; }
+const Recurrences& avx2_recurrences() { return kRecurrences; }
 
 }  // namespace tidemark

@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "pack.h"
+#include "recurrent.h"
 #include "sample.h"
 
 #pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -24,6 +25,7 @@ namespace {
 #include "heads.inc"
 #include "attention.inc"
 #include "experts.inc"
+#include "recurrent.inc"
 #include "sample.inc"
 #include "table.inc"
 
@@ -31,5 +33,6 @@ namespace {
 
 const Kernel* avx512_kernels() { return kTable; }
 const Scans& avx512_scans() { return kScans; }
+const Recurrences& avx512_recurrences() { return kRecurrences; }
 
 }  // namespace tidemark

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from engine.model.kernels.recurrent import Convolution, DeltaRule, Selection, StateStep
 from engine.model.kernels.slab import Slab
 
 Pointer: TypeAlias = ctypes.c_void_p
@@ -382,7 +383,10 @@ class NativeLogits(ctypes.Structure):
     _fields_ = [("data", Pointer), ("stride", _int64), ("vocabulary", _int32), ("num_rows", _int32)]
 
 
-MIRRORED = (Buffer, Weight, Cache, Instruction, Span, Step, Program, NativeAsk, NativeLogits)  # in the order of api.cpp
+MIRRORED = (  # in the order of api.cpp
+    *(Buffer, Weight, Cache, Instruction, Span, Step, Program, NativeAsk, NativeLogits),
+    *(StateStep, Convolution, Selection, DeltaRule),
+)
 
 
 class LibraryMismatch(Exception):
@@ -428,6 +432,18 @@ class Library:
         """Choose and score tokens, one ask for each row; blocking. Not while the pool runs a program."""
         self._calls.tidemark_answer(pool, level, ctypes.byref(logits), asks)
 
+    def convolve(self, pool: int, level: Level, convolution: Convolution) -> None:
+        """Run a convolution over the spans of a step; blocking, as the two below. Not while the pool runs a program."""
+        self._calls.tidemark_convolve(pool, level, ctypes.byref(convolution))
+
+    def select(self, pool: int, level: Level, selection: Selection) -> None:
+        """Run a selective scan."""
+        self._calls.tidemark_select(pool, level, ctypes.byref(selection))
+
+    def apply_delta_rule(self, pool: int, level: Level, rule: DeltaRule) -> None:
+        """Run a gated delta rule."""
+        self._calls.tidemark_apply_delta_rule(pool, level, ctypes.byref(rule))
+
     def panel_bytes(self, kind: Kind, inputs: int, block: int, *, has_min: bool) -> int:
         """Bytes of 16 outputs of a packed matrix."""
         size: int = self._calls.tidemark_panel_bytes(kind, inputs, block, int(has_min))
@@ -444,6 +460,9 @@ class Library:
         self._set("close", [Pointer], None)
         self._set("run", [Pointer, _int32, ctypes.POINTER(Program), ctypes.POINTER(Step)], _int32)
         self._set("answer", [Pointer, _int32, ctypes.POINTER(NativeLogits), ctypes.POINTER(NativeAsk)], None)
+        self._set("convolve", [Pointer, _int32, ctypes.POINTER(Convolution)], None)
+        self._set("select", [Pointer, _int32, ctypes.POINTER(Selection)], None)
+        self._set("apply_delta_rule", [Pointer, _int32, ctypes.POINTER(DeltaRule)], None)
         self._set("panel_bytes", [_int32] * 4, _int64)
         self._set("pack", [ctypes.POINTER(Weight), Pointer, Pointer, Pointer, Pointer], None)
 
