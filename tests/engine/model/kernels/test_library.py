@@ -11,7 +11,7 @@ from engine.model.kernels.library import NAME, library
 from engine.model.kernels.native import MIRRORED, Library
 from tests.engine.model.kernels.machine import the_library
 
-CALLS = ("open", "close", "run", "answer", "panel_bytes", "pack")
+CALLS = ("open", "close", "run", "answer", "convolve", "select", "apply_delta_rule", "panel_bytes", "pack")
 SIZES = [ctypes.sizeof(structure) for structure in MIRRORED]
 
 

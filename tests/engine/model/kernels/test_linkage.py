@@ -37,6 +37,7 @@ def test_a_level_shares_no_function_and_calls_none(level: str, tmp_path: Path) -
     assert {name for kind, name in symbols if kind == "U"} <= FROM_OUTSIDE
     assert {name for kind, name in symbols if kind == "T"} == {
         f"tidemark::{level}_kernels()",
+        f"tidemark::{level}_recurrences()",
         f"tidemark::{level}_scans()",
     }
     assert {name for kind, name in symbols if kind in "VWu"} == set()
