@@ -90,6 +90,10 @@ class CacheSettings(Section):
         default="auto", description="the type of the cached rows; auto: bfloat16, or float32 with float32 weights"
     )
     prefix_caching: bool = Field(default=True, description="reuse what was computed for an equal beginning")
+    checkpoint_bytes: Auto[CacheBytes] = Field(
+        default=None,
+        description="memory for checkpoints of recurrent states, such as 256MiB; auto: a quarter of the cache",
+    )
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:

@@ -93,7 +93,7 @@ class Admission:
             if sequence.stalled and sequence.state is not State.PAUSED:
                 self._roster.move(sequence, State.PAUSED)
         for sequence in [paused for paused in self._roster.paused if not paused.stalled]:
-            if not sequence.blocks:
+            if not sequence.held.anything:
                 self._roster.move(sequence, State.WAITING)
             elif self._has_seat:
                 self._roster.move(sequence, State.RUNNING)
@@ -108,27 +108,23 @@ class Admission:
         The first that does not fit holds back those behind it, so that it can't starve; one that
         would compute what a running sequence is about to make shareable lets others pass.
         """
-        reserved = sum(self._num_outstanding(sequence) for sequence in self._roster.running)
+        reserved = sum(self._tables.num_wanted(sequence) for sequence in self._roster.running)
         for sequence in list(self._roster.waiting):
             if not self._has_seat:
                 return
             match = self._tables.match(sequence)
             if any(self._tables.leads(leader, sequence, match) for leader in self._roster.running):
                 continue
-            needed = self._tables.num_missing(sequence, len(sequence.tokens)) - len(match.blocks)
+            needed = self._tables.num_wanted(sequence, match)
             if not self._make_room(needed + reserved, match):
                 return
             self._start(sequence, match, now)
-            reserved += self._num_outstanding(sequence)
-
-    def _num_outstanding(self, sequence: Sequence) -> int:
-        """Blocks that a running sequence still has to take for the tokens it knows."""
-        return self._tables.num_missing(sequence, len(sequence.tokens))
+            reserved += self._tables.num_wanted(sequence)
 
     def _make_room(self, needed: int, match: Match) -> bool:
-        """Whether `needed` blocks are available beside the match; paused sequences lose theirs for it."""
-        while needed > self._tables.pool.num_available - self._tables.pool.num_cached(match.blocks):
-            victim = next((paused for paused in reversed(self._roster.paused) if paused.blocks), None)
+        """Whether there is room for a start beside the match; paused sequences lose theirs for it."""
+        while not self._tables.has_room(needed, match):
+            victim = next((paused for paused in reversed(self._roster.paused) if paused.held.anything), None)
             if victim is None:
                 return False
             self._take_cache(victim)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from config.threads import let_threads_sleep
-from engine.cache.layout import plan_blocks
+from engine.cache.layout import Layout
+from engine.cache.sizing import CacheSizes, context_that_fits, plan_cache
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.model.imports import lean_imports
@@ -53,20 +54,20 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
     progress("reading the tokenizer")
     tokenizer = load_tokenizer(str(opened.path), chat_template=settings.model.chat_template)
     parts = assemble(opened, settings.model, settings.cache, progress=progress)
-    num_blocks = plan_blocks(
+    cache = plan_cache(
         parts.layout,
         settings.cache,
         free_bytes=free_bytes(),
         max_sequences=settings.engine.max_sequences,
         context_length=opened.context_length,
     )
-    sizes = Sizes(num_blocks, settings.cache.block_size, settings.engine.max_step_positions)
+    sizes = Sizes(cache.num_units, settings.cache.block_size, settings.engine.max_step_positions, cache.num_slots)
     progress(f"reading {opened.config.model_type} weights from {opened.path.name}")
     runner = make_runner(lambda: parts.make_forward(sizes))
-    info = _info(settings, opened, parts, num_blocks, runner.forward.weights)
+    info = _info(settings, opened, parts, cache, runner.forward.weights)
     engine = Engine(
         runner=runner,
-        tables=_tables(settings, opened, info),
+        tables=_tables(settings, opened, parts.layout, cache, info),
         info=info,
         vocabulary=tokenizer.vocabulary,
         settings=settings.engine,
@@ -74,9 +75,12 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
     return Built(engine, tokenizer)
 
 
-def _tables(settings: Settings, opened: "OpenedModel", info: ModelInfo) -> BlockTables:
+def _tables(
+    settings: Settings, opened: "OpenedModel", layout: Layout, sizes: CacheSizes, info: ModelInfo
+) -> BlockTables:
     return BlockTables(
-        num_blocks=info.cache.num_blocks,
+        layout,
+        sizes,
         block_size=settings.cache.block_size,
         fingerprint=" ".join(
             (str(opened.path), info.architecture, info.dtype, info.runs_on, info.cache.layout, info.cache.dtype)
@@ -85,16 +89,30 @@ def _tables(settings: Settings, opened: "OpenedModel", info: ModelInfo) -> Block
     )
 
 
-def _info(settings: Settings, opened: "OpenedModel", parts: "Assembly", num_blocks: int, weights: str) -> ModelInfo:
-    block_size, layout = settings.cache.block_size, parts.layout
-    cache = CacheInfo(block_size, num_blocks, layout.block_bytes(block_size), layout.dtype, str(layout))
+def _info(settings: Settings, opened: "OpenedModel", parts: "Assembly", sizes: CacheSizes, weights: str) -> ModelInfo:
+    block_size = settings.cache.block_size
     return ModelInfo(
         name=opened.name,
-        context_length=min(opened.context_length, cache.num_positions),
+        context_length=context_that_fits(parts.layout, sizes.num_units, block_size, opened.context_length),
         model_context_length=opened.context_length,
         vocabulary_size=parts.vocabulary_size,
         architecture=parts.architecture,
         dtype=weights,
         runs_on=parts.runs_on,
-        cache=cache,
+        cache=_cache_info(parts.layout, sizes, block_size),
+    )
+
+
+def _cache_info(layout: Layout, sizes: CacheSizes, block_size: int) -> CacheInfo:
+    return CacheInfo(
+        block_size,
+        sizes.num_units,
+        layout.unit_bytes(block_size),
+        layout.dtype,
+        str(layout),
+        groups=tuple(map(str, layout.groups)),
+        blocks_a_step=sum(layout.widths),
+        waste=layout.waste,
+        num_slots=sizes.num_slots,
+        slot_bytes=layout.slot_bytes,
     )

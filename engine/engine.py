@@ -174,7 +174,7 @@ class Engine:
 
     async def _finish(self, plan: Plan, execution: Awaitable[StepResult], began: float) -> None:
         """Await the step and commit it; a step that raises is taken back."""
-        blocks = issued_blocks(plan, self._tables) if self._observers else {}
+        blocks = issued_blocks(plan, self._roster, self._tables) if self._observers else {}
         self._step_started_at = began
         try:
             result = await execution

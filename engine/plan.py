@@ -157,27 +157,24 @@ def _fit(wanted: list[Grant], roster: Roster, tables: BlockTables) -> Decision:
         missing = tables.num_missing(grant.sequence, grant.upto)
         while missing > (room := _room(tables, victims) - taken) and (victim := next(candidates, None)):
             victims.append(victim)
-        count = min(grant.count, _num_held_with(grant.sequence, tables, room))
+        count = min(grant.count, tables.num_held_with(grant.sequence, room))
         if count > 0:
             grants.append(Grant(grant.sequence, count))
-            taken += min(missing, room)
+            taken += tables.num_missing(grant.sequence, grant.sequence.ledger.computed + count)
     return Decision(tuple(grants), tuple(victims))
 
 
 def _room(tables: BlockTables, victims: Iterable[Sequence]) -> int:
-    return tables.pool.num_available + tables.pool.num_freed_by(victim.blocks for victim in victims)
-
-
-def _num_held_with(sequence: Sequence, tables: BlockTables, room: int) -> int:
-    """Positions beyond `computed` that the sequence's blocks hold, with `room` more of them."""
-    return (len(sequence.blocks) + room) * tables.block_size - sequence.ledger.computed
+    return tables.pool.num_available + tables.pool.num_freed_by(
+        block for victim in victims for block in victim.held.blocks()
+    )
 
 
 def _victims_for(sequence: Sequence, roster: Roster, victims: list[Sequence]) -> Iterator[Sequence]:
     """Whose cache may be taken for `sequence`: the paused ones', then that of running ones behind it, last first."""
     behind = (other for other in roster.running if other.order > sequence.order)
     for victim in [*reversed(roster.paused), *reversed(list(behind))]:
-        if victim.blocks and victim not in victims:
+        if victim.held.anything and victim not in victims:
             yield victim
 
 
@@ -192,14 +189,15 @@ def reserve(
         if victim.state is State.RUNNING:
             roster.move(victim, State.WAITING)
     tables.reserve([(grant.sequence, grant.upto) for grant in decision.grants])
-    return Plan(number, tuple(_issue(grant, incarnation) for grant in decision.grants))
+    return Plan(number, tuple(_issue(grant, incarnation, tables) for grant in decision.grants))
 
 
-def _issue(grant: Grant, incarnation: int) -> Chunk:
+def _issue(grant: Grant, incarnation: int, tables: BlockTables) -> Chunk:
     sequence, upto = grant.sequence, grant.upto
     base = sequence.ledger.computed
+    places = (tables.tables_of(sequence), tables.use_states(sequence, upto))
     chunk = Chunk(
-        ticket=Ticket(sequence.id, sequence.epoch, incarnation, base, tuple(sequence.blocks)),
+        ticket=Ticket(sequence.id, sequence.epoch, incarnation, base, *places),
         tokens=tuple(sequence.tokens[base:upto]),
         choose=_choose(sequence) if _chooses(sequence, grant.count) else None,
         score=_score(sequence, grant.count),

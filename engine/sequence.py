@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from engine.held import Held
 from engine.ledger import Ledger, Positions
 from engine.request import Request, TokenLogprob, Usage
 
@@ -20,10 +21,10 @@ class State(Enum):
 
 
 class Sequence:
-    """The tokens, block table, ledger and state of one continuation.
+    """The tokens, places in the cache, ledger and state of one continuation.
 
-    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at` commit; `blocks`, `keys`,
-    `num_indexed` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
+    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at` commit; `held`, `keys`, `stem`
+    the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
     `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures`, `failed_upto`
     commit and the engine.
     """
@@ -33,24 +34,24 @@ class Sequence:
         "aborted",
         "admitted_at",
         "arrived_at",
-        "blocks",
         "cached_tokens",
         "choice",
         "epoch",
         "failed_upto",
         "failures",
         "first_output_at",
+        "held",
         "id",
         "keys",
         "last_output_at",
         "ledger",
         "max_length",
-        "num_indexed",
         "number",
         "prompt_logprobs",
         "request",
         "stalled",
         "state",
+        "stem",
         "tokens",
     )
 
@@ -76,9 +77,9 @@ class Sequence:
         self.ledger = Ledger(prompt_tokens=len(request.prompt), positions=positions)
         self.tokens = list(request.prompt)  # exactly the accepted ones
         self.prompt_logprobs: list[TokenLogprob | None] = [None]
-        self.blocks: list[int] = []
+        self.held = Held()
         self.keys: list[bytes] = []  # prefix keys of the leading full blocks of `tokens`
-        self.num_indexed = 0  # leading blocks that the prefix index has seen
+        self.stem = 0  # the longest prefix that other sequences are known to have had in common with it
         self.epoch = 0
         self.failures = 0  # steps that failed with it, since it last got past them
         self.failed_upto = 0  # where the last of these would have brought it
@@ -125,14 +126,13 @@ class Sequence:
         """Forget what was computed; a result of an earlier epoch will be dropped."""
         self.ledger.invalidate()
         self.epoch += 1
-        self.num_indexed = 0
 
     def check(self) -> None:
         """Assert the laws of one sequence between two steps."""
         self.ledger.check()
         assert self.ledger.accepted == len(self.tokens), "the tokens are the accepted ones"
-        assert self.state is not State.WAITING or not self.blocks, "a waiting sequence holds no blocks"
-        assert self.state is not State.FINISHED or not self.blocks, "a finished sequence holds no blocks"
+        assert self.state is not State.WAITING or not self.held.anything, "a waiting sequence holds no cache"
+        assert self.state is not State.FINISHED or not self.held.anything, "a finished sequence holds no cache"
         if self.request.chooses_nothing or self.state is State.FINISHED:
             return
         assert self.ledger.computed < self.ledger.accepted, "the newest token has no cache state yet"

@@ -66,18 +66,32 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The cache as it was laid out at load; fixed for the life of the engine."""
+    """The cache as it was laid out at load; fixed for the life of the engine.
+
+    A block here is what the pool hands out; a model of several cache groups takes `blocks_a_step` of them for
+    each `block_size` positions, as long as all groups keep them.
+    """
 
     block_size: int  # positions
     num_blocks: int
     block_bytes: int
     dtype: str
     layout: str  # one line for people, such as "full attention, 30 layers, 3 kv heads x 64"
+    groups: tuple[str, ...] = ()  # of rows, each in a few words
+    blocks_a_step: int = 1
+    waste: float = 0.0  # the share of bytes that no row ever takes
+    num_slots: int = 0  # of recurrent states
+    slot_bytes: int = 0
 
     @property
     def num_positions(self) -> int:
-        """Positions that all blocks hold together."""
-        return self.block_size * self.num_blocks
+        """Positions that all blocks hold together, where no group forgets any."""
+        return self.block_size * self.num_blocks // (self.blocks_a_step or 1)
+
+    @property
+    def num_bytes(self) -> int:
+        """What blocks and slots take."""
+        return self.num_blocks * self.block_bytes + self.num_slots * self.slot_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +131,17 @@ class PaceView:
 
 
 @dataclass(frozen=True, slots=True)
+class TableView:
+    """What a sequence holds of one cache group: (block id, number of owners), from block number `first` on."""
+
+    group: int
+    first: int
+    blocks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SequenceView:
-    """One sequence at one moment. `blocks` are (block id, number of owners), in order."""
+    """One sequence at one moment. `slot` has its recurrent state."""
 
     id: str
     request_id: str
@@ -131,7 +154,8 @@ class SequenceView:
     max_length: int
     priority: int
     age_seconds: float
-    blocks: tuple[tuple[int, int], ...]
+    tables: tuple[TableView, ...]
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +163,8 @@ class StepRow:
     """What one step did to one sequence.
 
     `planned` is the mark as the step was issued, the others as they stand once it is committed and
-    published. `blocks` are (block id, number of owners) when the step was issued.
+    published. `tables` are as they were when the step was issued; `slot` had
+    the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
     """
 
     sequence: str
@@ -149,7 +174,9 @@ class StepRow:
     published: int
     chunk: tuple[int, int]
     tokens: tuple[int, ...]
-    blocks: tuple[tuple[int, int], ...]
+    tables: tuple[TableView, ...]
+    slot: int | None = None
+    checkpoints: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +192,8 @@ class Snapshot:
     """The engine at one moment, between two moves; taking it waits for nothing."""
 
     blocks: BlockCounts
+    groups: tuple[BlockCounts, ...]  # by cache group; what is free is free for all of them
+    slots: BlockCounts  # of recurrent states; cached ones are checkpoints
     tail_positions: int  # places of referenced blocks that hold no computed position
     positions: Positions
     running: int

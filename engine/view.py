@@ -6,16 +6,18 @@ from engine.cache.tables import BlockTables
 from engine.pace import Pace, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence
-from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow
+from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
 from engine.step import Advance, Plan
 
-OwnedBlocks = tuple[tuple[int, int], ...]  # (block id, number of owners), in the table's order
+OwnedBlocks = tuple[TableView, ...]
 
 
 def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *, now: float) -> Snapshot:
     """Everything that can be seen, at one moment."""
     return Snapshot(
         blocks=tables.pool.counts(),
+        groups=tables.group_counts(),
+        slots=tables.states.counts(),
         tail_positions=sum(_tail(sequence, tables.block_size) for sequence in roster),
         positions=stats.positions.copy(),
         running=len(roster.running),
@@ -46,7 +48,7 @@ def _pace_view(pace: Pace, running: list[Sequence]) -> PaceView:
 
 def _tail(sequence: Sequence, block_size: int) -> int:
     """Places of the sequence's blocks that hold nothing computed; those are never shared."""
-    return len(sequence.blocks) * block_size - sequence.ledger.computed
+    return max(0, sequence.held.num_blocks * block_size - sequence.ledger.computed)
 
 
 def _sequence_view(sequence: Sequence, tables: BlockTables, now: float) -> SequenceView:
@@ -62,13 +64,15 @@ def _sequence_view(sequence: Sequence, tables: BlockTables, now: float) -> Seque
         max_length=sequence.max_length,
         priority=sequence.request.priority,
         age_seconds=now - sequence.arrived_at,
-        blocks=tables.owners_of(sequence.blocks),
+        tables=tables.view(sequence),
+        slot=sequence.held.slot,
     )
 
 
-def issued_blocks(plan: Plan, tables: BlockTables) -> dict[str, OwnedBlocks]:
-    """Each chunk's block table with the owners it has while the step is in flight."""
-    return {chunk.ticket.sequence: tables.owners_of(chunk.ticket.blocks) for chunk in plan.chunks}
+def issued_blocks(plan: Plan, roster: Roster, tables: BlockTables) -> dict[str, OwnedBlocks]:
+    """Each chunk's block tables with the owners they have while the step is in flight."""
+    sequences = (roster.get(chunk.ticket.sequence) for chunk in plan.chunks)
+    return {sequence.id: tables.view(sequence) for sequence in sequences if sequence is not None}
 
 
 def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, OwnedBlocks]) -> StepRecord:
@@ -80,7 +84,7 @@ def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, Owned
     for chunk in plan.chunks:
         if chunk.ticket.sequence not in by_sequence:
             continue
-        advance = by_sequence[chunk.ticket.sequence]
+        advance, states = by_sequence[chunk.ticket.sequence], chunk.ticket.states
         rows.append(
             StepRow(
                 sequence=advance.sequence,
@@ -90,7 +94,9 @@ def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, Owned
                 published=advance.publish_upto,
                 chunk=(chunk.start, chunk.stop),
                 tokens=advance.tokens,
-                blocks=blocks[advance.sequence],
+                tables=blocks[advance.sequence],
+                slot=None if states is None else states.target,
+                checkpoints=() if states is None else states.checkpoints,
             )
         )
     return StepRecord(plan.number, tuple(rows))

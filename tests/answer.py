@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from engine.request import FinishReason, OutputToken, Request, TokenLogprob
 from engine.step import Choose
-from tests.digest import VOCABULARY, Slot, chain, choose_token, token_logprob
+from engine.cache.layout import CacheGroup, Layout
+from tests.digest import FULL, VOCABULARY, Slot, chain, choose_token, reaches, state_of, token_logprob
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,31 @@ class Answer:
     matched: str | int | None
 
 
-def answer(request: Request, choice: int, *, context_length: int) -> Answer:
+class _Model:
+    """The digest model over a whole sequence."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._columns: list[tuple[CacheGroup, list[Slot]]] = [(group, []) for group in reaches(layout)]
+        self._is_recurrent = bool(layout.states)
+        self._tokens: list[int] = []
+        self.outcomes: list[int] = []
+
+    def append(self, token: int) -> None:
+        """Compute one more token."""
+        position = len(self._tokens)
+        self._tokens.append(token)
+        for table, (group, slots) in enumerate(self._columns):
+            below = slots[group.first_seen(position) :]
+            slots.append((token, position, chain(table, below, token, position)))
+        chains = [slots[-1][2] for _, slots in self._columns]
+        self.outcomes.append(state_of(chains, tuple(self._tokens) if self._is_recurrent else ()))
+
+
+def answer(request: Request, choice: int, *, context_length: int, layout: Layout = FULL) -> Answer:
     """The digest model's answer to one choice of `request`."""
-    slots: list[Slot] = []
+    model = _Model(layout)
     for token in request.prompt:
-        _append(slots, token)
+        model.append(token)
     room = context_length - len(request.prompt)
     wanted = request.stopping.max_tokens
     limit = room if wanted is None else min(room, wanted)
@@ -32,19 +53,15 @@ def answer(request: Request, choice: int, *, context_length: int) -> Answer:
     reason: FinishReason | None = FinishReason.LENGTH if limit == 0 else None
     while reason is None:
         choose = _choose(request, choice, text.outputs)
-        token = choose_token(slots[-1][2], choose)
+        token = choose_token(model.outcomes[-1], choose)
         top = request.top_logprobs
-        logprobs.append(None if top is None else token_logprob(slots[-1][2], token, top))
-        _append(slots, token)
+        logprobs.append(None if top is None else token_logprob(model.outcomes[-1], token, top))
+        model.append(token)
         if text.add(token):
             reason = FinishReason.STOP
         elif len(text.outputs) == limit:
             reason = FinishReason.LENGTH
-    return Answer(text.whole(), text.listed(logprobs), _prompt_logprobs(request, slots), reason, text.matched)
-
-
-def _append(slots: list[Slot], token: int) -> None:
-    slots.append((token, len(slots), chain(slots, token, len(slots))))
+    return Answer(text.whole(), text.listed(logprobs), _prompt_logprobs(request, model.outcomes), reason, text.matched)
 
 
 def _choose(request: Request, choice: int, outputs: list[int]) -> Choose:
@@ -53,12 +70,12 @@ def _choose(request: Request, choice: int, outputs: list[int]) -> Choose:
     return Choose(request.sampling, choice, len(outputs), request.prompt, tuple(outputs), tuple(banned))
 
 
-def _prompt_logprobs(request: Request, slots: list[Slot]) -> tuple[TokenLogprob | None, ...] | None:
+def _prompt_logprobs(request: Request, outcomes: list[int]) -> tuple[TokenLogprob | None, ...] | None:
     top = request.prompt_logprobs
     if top is None:
         return None
-    pairs = zip(slots, request.prompt[1:], strict=False)
-    return (None, *(token_logprob(slot[2], target, top) for slot, target in pairs))
+    pairs = zip(outcomes, request.prompt[1:], strict=False)
+    return (None, *(token_logprob(outcome, target, top) for outcome, target in pairs))
 
 
 class _Text:

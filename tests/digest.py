@@ -1,19 +1,23 @@
 """The digest model: a runner without tensors whose every output depends on every cache slot below it.
 
-A slot holds (token, position, chain), the chain being a hash over all slots below, read through the
-block table, and the slot's own token and position. Tokens, logprobs and scores are hashes of chains.
-So a stale, misplaced, leaked or poisoned read changes what comes out. `tests.answer` has the same
-outputs as a pure function of a request's tokens.
+A cache slot holds (token, position, chain), the chain being a hash over all slots that the group's layers see
+below, read through the block table, and the slot's own token and position; a recurrent state is the tuple of all
+tokens before. Tokens, logprobs and scores are hashes of a position's chains and of the state behind it. So a stale,
+misplaced, leaked or poisoned read changes what comes out. `tests.answer` has the same outputs as a pure
+function of a request's tokens.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from engine.cache.layout import CacheGroup, Layout, Reach, RowShape, StateArray, StateGroup
+from engine.cache.sizing import CacheSizes
 from engine.request import Sampling, TokenLogprob
-from engine.step import Choose, Chunk, ChunkResult, Plan, Score, StepResult
+from engine.step import Choose, Chunk, ChunkResult, Plan, Score, StateUse, StepResult
 from engine.text import Vocabulary
 
 Slot = tuple[int, int, int]  # token, position, chain
+State = tuple[int, ...]
 
 EOS = 0
 PIECES = (
@@ -25,9 +29,33 @@ VOCABULARY = Vocabulary(PIECES, frozenset({EOS, 1}))
 VOCABULARY_SIZE = len(PIECES) + 1  # the last id has a row in the model and no piece
 
 
-def chain(below: Iterable[Slot], token: int, position: int) -> int:
-    """What the slot of `token` at `position` keeps of everything below it."""
-    return hash((tuple(below), token, position))
+_ROW = RowShape(num_kv_heads=1, key_dim=1, value_dim=1, dtype="float32")
+_STATES = (StateGroup("digest", (9,), (StateArray("tokens", (1,)),)),)
+FULL = Layout((CacheGroup((0,), _ROW),))
+LAYOUTS = {
+    "full": FULL,
+    "window": Layout((CacheGroup((0, 1), _ROW, Reach.WINDOW, 5),)),
+    "full and window": Layout((CacheGroup((0,), _ROW), CacheGroup((1, 2), _ROW, Reach.WINDOW, 3))),
+    "full and chunks": Layout((CacheGroup((0, 3), _ROW), CacheGroup((1, 2, 4, 5), _ROW, Reach.CHUNK, 4))),
+    "states": Layout((), _STATES),
+    "full and states": Layout((CacheGroup((0,), _ROW),), _STATES),
+    "all": Layout((CacheGroup((0,), _ROW), CacheGroup((1, 2), _ROW, Reach.WINDOW, 4)), _STATES),
+}
+
+
+def reaches(layout: Layout) -> list[CacheGroup]:
+    """The group of each block table that a step has."""
+    return [group for group, width in zip(layout.groups, layout.widths, strict=True) for _ in range(width)]
+
+
+def chain(table: int, below: Iterable[Slot], token: int, position: int) -> int:
+    """What the slot of `token` at `position` keeps of all that is seen below it through a table."""
+    return hash((table, tuple(below), token, position))
+
+
+def state_of(chains: Iterable[int], recurrent: State) -> int:
+    """What logits are made of: the chains at a position, and the recurrent state behind it."""
+    return hash((tuple(chains), recurrent))
 
 
 def logprob(state: int, token: int) -> float:
@@ -65,12 +93,14 @@ def _noise(sampling: Sampling, choice: int, output_index: int, token: int) -> fl
 class DigestRunner:
     """Answers every plan at once. Subclasses hold the answer back."""
 
-    def __init__(self, *, num_blocks: int, block_size: int) -> None:
+    def __init__(self, layout: Layout, sizes: CacheSizes, *, block_size: int) -> None:
         self.incarnation = 0
-        self.memory: list[Slot] = [(-1, -1, -1)] * (num_blocks * block_size)
+        self.memory: list[Slot] = [(-1, -1, -1)] * (sizes.num_units * block_size)
+        self.states: list[State] = [(-1,)] * sizes.num_slots
         self.plans: list[Plan] = []
+        self._reaches = reaches(layout)
+        self._is_recurrent = bool(layout.states)
         self._block_size = block_size
-        self._num_blocks = num_blocks
         self._num_poisoned = 0
 
     def execute(self, plan: Plan) -> asyncio.Future[StepResult]:
@@ -85,49 +115,74 @@ class DigestRunner:
         return StepResult(plan.number, tuple(self._compute(chunk) for chunk in plan.chunks), (("digest", 0.0),))
 
     def _compute(self, chunk: Chunk) -> ChunkResult:
+        outcomes: list[int] = []
+        recurrent = self._recurrent(chunk)
         for position, token in enumerate(chunk.tokens, start=chunk.start):
-            state = chain(self._read(chunk, position), token, position)
-            self.memory[self._place(chunk, position)] = (token, position, state)
-        scores = () if chunk.score is None else self._scores(chunk, chunk.score)
+            chains = [self._write(chunk, table, token, position) for table in range(len(self._reaches))]
+            if chunk.ticket.states is not None:
+                recurrent = (*recurrent, token)
+                self._keep(chunk.ticket.states, position + 1, recurrent)
+            outcomes.append(state_of(chains, recurrent))
+        if chunk.ticket.states is not None:
+            self.states[chunk.ticket.states.target] = recurrent
+        scores = () if chunk.score is None else self._scores(outcomes, chunk.start, chunk.score)
         if chunk.choose is None:
             return ChunkResult(chunk.ticket, scores=scores)
-        state = self._state(chunk, chunk.stop - 1)
-        token = choose_token(state, chunk.choose)
+        token = choose_token(outcomes[-1], chunk.choose)
         top = chunk.choose.top_logprobs
-        listed = None if top is None else token_logprob(state, token, top)
+        listed = None if top is None else token_logprob(outcomes[-1], token, top)
         return ChunkResult(chunk.ticket, token, listed, scores)
 
-    def _scores(self, chunk: Chunk, score: Score) -> tuple[TokenLogprob, ...]:
+    def _scores(self, outcomes: Sequence[int], start: int, score: Score) -> tuple[TokenLogprob, ...]:
         return tuple(
-            token_logprob(self._state(chunk, position), target, score.top_logprobs)
+            token_logprob(outcomes[position - start], target, score.top_logprobs)
             for position, target in enumerate(score.targets, start=score.first)
         )
 
-    def _state(self, chunk: Chunk, position: int) -> int:
-        return self.memory[self._place(chunk, position)][2]
+    def _write(self, chunk: Chunk, table: int, token: int, position: int) -> int:
+        first = self._reaches[table].first_seen(position)
+        below = [self.memory[self._place(chunk, table, at)] for at in range(first, position)]
+        state = chain(table, below, token, position)
+        self.memory[self._place(chunk, table, position)] = (token, position, state)
+        return state
 
-    def _read(self, chunk: Chunk, upto: int) -> list[Slot]:
-        return [self.memory[self._place(chunk, position)] for position in range(upto)]
+    def _place(self, chunk: Chunk, table: int, position: int) -> int:
+        seen = chunk.ticket.tables[table]
+        number = position // self._block_size - seen.first
+        assert number >= 0, f"position {position} is behind block {seen.first}, the first that is held"
+        return seen.units[number] * self._block_size + position % self._block_size
 
-    def _place(self, chunk: Chunk, position: int) -> int:
-        block = chunk.ticket.blocks[position // self._block_size]
-        return block * self._block_size + position % self._block_size
+    def _recurrent(self, chunk: Chunk) -> State:
+        use = chunk.ticket.states
+        assert (use is not None) == self._is_recurrent, "slots are for recurrent models"
+        return () if use is None or use.source is None else self.states[use.source]
+
+    def _keep(self, use: StateUse, position: int, recurrent: State) -> None:
+        for at, slot in use.checkpoints:
+            if at == position:
+                self.states[slot] = recurrent
 
     def spoil(self, plan: Plan) -> None:
         """Leave what a step that broke off may have left: rubble wherever the plan would have written."""
         for chunk in plan.chunks:
-            for position in range(chunk.start, chunk.stop):
-                self.memory[self._place(chunk, position)] = self._poison()
+            for table in range(len(self._reaches)):
+                for position in range(chunk.start, chunk.stop):
+                    self.memory[self._place(chunk, table, position)] = self._poison()
+            if (use := chunk.ticket.states) is not None:
+                for slot in (use.target, *(slot for _, slot in use.checkpoints)):
+                    self.states[slot] = self._poison()
 
-    def poison(self, is_free: Callable[[int], bool]) -> None:
-        """Overwrite every free block, each time with something new."""
-        for block in filter(is_free, range(self._num_blocks)):
+    def poison(self, units: Iterable[int], slots: Iterable[int] = ()) -> None:
+        """Overwrite free units and slots, each time with something new."""
+        for unit in units:
             for offset in range(self._block_size):
-                self.memory[block * self._block_size + offset] = self._poison()
+                self.memory[unit * self._block_size + offset] = self._poison()
+        for slot in slots:
+            self.states[slot] = self._poison()
 
-    def content(self, block: int) -> Sequence[Slot]:
-        """The slots of one block."""
-        return self.memory[block * self._block_size : (block + 1) * self._block_size]
+    def content(self, unit: int) -> Sequence[Slot]:
+        """The cache slots of one unit."""
+        return self.memory[unit * self._block_size : (unit + 1) * self._block_size]
 
     def _poison(self) -> Slot:
         self._num_poisoned += 1

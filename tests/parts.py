@@ -54,7 +54,7 @@ class Parts:
         self.stats = Stats()
         self.pace = Pace(shape.max_step_seconds)
         self.limits = Limits(shape.max_step_positions, shape.max_logit_rows)
-        self.runner = DigestRunner(num_blocks=shape.num_blocks, block_size=shape.block_size)
+        self.runner = DigestRunner(shape.layout, shape.sizes, block_size=shape.block_size)
         self.admission = Admission(
             tables=self.tables,
             roster=self.roster,

@@ -1,4 +1,4 @@
-"""PrefixIndex: which block holds the state of which tokens, by a key chained over the whole prefix."""
+"""PrefixIndex: what in the cache holds the state of which tokens, by a key chained over the whole prefix."""
 
 import hashlib
 from array import array
@@ -6,29 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    block: int
-    parent: bytes
-    tokens: tuple[int, ...]
-
-
-class PrefixIndex:
-    """Full blocks by prefix key.
+class PrefixKeys:
+    """The keys of full blocks.
 
     A key is SHA-256 over tagged fields: for a chain's start the cache layout and weights
-    (`fingerprint`) and the tenant's salt, for each block its parent's key and its tokens. On a
-    match parent and tokens are compared again, so that a collision of keys is a miss.
+    (`fingerprint`) and the tenant's salt, for each block its parent's key and its tokens.
     """
 
     def __init__(self, *, fingerprint: str, block_size: int) -> None:
         self._fingerprint = fingerprint
         self._block_size = block_size
-        self._entries: dict[bytes, _Entry] = {}
-        self._key_of: dict[int, bytes] = {}
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
     def root(self, salt: str) -> bytes:
         """The key that a chain with this tenant `salt` starts from."""
@@ -40,36 +27,71 @@ class PrefixIndex:
             parent = keys[-1] if keys else self.root(salt)
             keys.append(_digest(b"block", parent, array("q", tokens[start : start + self._block_size]).tobytes()))
 
-    def match(self, keys: Sequence[bytes], tokens: Sequence[int], *, salt: str, max_tokens: int) -> list[int]:
-        """The blocks that hold the longest known prefix of `tokens`, at most `max_tokens` of them."""
-        blocks: list[int] = []
-        parent = self.root(salt)
-        for index, key in enumerate(keys[: max_tokens // self._block_size]):
-            entry = self._entries.get(key)
-            if entry is None or entry.parent != parent or entry.tokens != self._block_tokens(tokens, index):
-                break
-            blocks.append(entry.block)
-            parent = key
-        return blocks
 
-    def insert(self, keys: Sequence[bytes], tokens: Sequence[int], index: int, block: int, *, salt: str) -> bool:
-        """Note that `block` holds block number `index` of `tokens`; False if another block does already.
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """One sequence's chain: its keys, the tokens that they were made of, and the key before the first."""
 
-        The caller vouches that all positions of the block are computed and accepted.
-        """
-        if keys[index] in self._entries:
+    root: bytes
+    keys: Sequence[bytes]
+    tokens: Sequence[int]
+
+    def parent(self, index: int) -> bytes:
+        """The key before that of block number `index`."""
+        return self.keys[index - 1] if index else self.root
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    block: int
+    parent: bytes
+    tokens: tuple[int, ...]
+
+
+class PrefixIndex:
+    """Blocks of one cache group, or checkpoints, by the key of the last block of positions that they stand for.
+
+    On a find the parent and the tokens are compared again, so that a collision of keys is a miss.
+    """
+
+    def __init__(self, *, block_size: int) -> None:
+        self._block_size = block_size
+        self._entries: dict[bytes, _Entry] = {}
+        self._key_of: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, prefix: Prefix, index: int) -> int | None:
+        """What is known for block number `index` of a sequence."""
+        entry = self._entries.get(prefix.keys[index])
+        if entry is None or entry.parent != prefix.parent(index) or entry.tokens != self._tokens(prefix, index):
+            return None
+        return entry.block
+
+    def found(self, prefix: Prefix, index: int) -> int:
+        """What `find` has just found."""
+        return self._entries[prefix.keys[index]].block
+
+    def insert(self, prefix: Prefix, index: int, block: int) -> bool:
+        """Note that `block` stands for block number `index` of a sequence; False if another does already."""
+        key = prefix.keys[index]
+        if key in self._entries:
             return False
-        parent = keys[index - 1] if index else self.root(salt)
-        self._entries[keys[index]] = _Entry(block, parent, self._block_tokens(tokens, index))
-        self._key_of[block] = keys[index]
+        self._entries[key] = _Entry(block, prefix.parent(index), self._tokens(prefix, index))
+        self._key_of[block] = key
         return True
 
     def forget(self, block: int) -> None:
         """Drop `block`: its content is about to be overwritten."""
         del self._entries[self._key_of.pop(block)]
 
-    def _block_tokens(self, tokens: Sequence[int], index: int) -> tuple[int, ...]:
-        return tuple(tokens[index * self._block_size : (index + 1) * self._block_size])
+    def knows(self, block: int) -> bool:
+        """Whether the content of `block` is known here."""
+        return block in self._key_of
+
+    def _tokens(self, prefix: Prefix, index: int) -> tuple[int, ...]:
+        return tuple(prefix.tokens[index * self._block_size : (index + 1) * self._block_size])
 
     def check(self) -> None:
         """Assert that blocks and keys name each other, one to one."""

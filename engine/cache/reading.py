@@ -12,7 +12,9 @@ REACHES = {
     "sliding_attention": Reach.WINDOW,
     "chunked_attention": Reach.CHUNK,
 }
-RECURRENT = frozenset({"linear_attention", "mamba", "mamba2", "conv", "recurrent"})  # no rows; their states are in `mixers`
+RECURRENT = frozenset(
+    {"linear_attention", "mamba", "mamba2", "conv", "recurrent"}
+)  # no rows; their states are in `mixers`
 WINDOWS_EVERYWHERE = frozenset({"mistral", "mixtral", "phi3", "qwen3_moe", "starcoder2"})  # a window, and no types
 
 

@@ -4,80 +4,244 @@ from collections.abc import Iterable, Sequence as Run
 from dataclasses import dataclass
 
 from engine.cache.blocks import BlockPool
-from engine.cache.prefix import PrefixIndex
+from engine.cache.layout import CacheGroup, Layout, Reach
+from engine.cache.prefix import Prefix, PrefixIndex, PrefixKeys
+from engine.cache.sizing import CacheSizes, most_blocks
+from engine.cache.slots import StateSlots
+from engine.held import GroupTable
 from engine.sequence import Sequence
+from engine.stats import BlockCounts, TableView
+from engine.step import StateUse, Table
+
+KEYS_REMEMBERED = 1 << 16  # of prompts, where only states are kept and no blocks tell what was seen before
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A prefix found in the cache: its blocks and the positions they hold."""
+    """A prefix found in the cache: its blocks by group, each from block number `firsts` on, and its checkpoint.
 
-    blocks: tuple[int, ...]
-    num_positions: int
+    `stem` is how many positions other sequences are known to have had in common with this one; what they left in the
+    cache may be shorter.
+    """
+
+    num_positions: int = 0
+    firsts: tuple[int, ...] = ()
+    tables: tuple[tuple[int, ...], ...] = ()
+    checkpoint: int | None = None
+    stem: int = 0
+
+    @property
+    def blocks(self) -> list[int]:
+        """The blocks of all groups."""
+        return [block for table in self.tables for block in table]
 
 
 class BlockTables:
-    """All block tables, and the only one that takes blocks from the pool or gives them back.
+    """All block tables, and the only one that takes blocks and slots from the pools or gives them back.
 
-    Moves no marks but through `preempt`, which invalidates.
+    All groups' tables of a sequence end at the same block of positions; where they begin depends on how far back
+    the group's layers see. Moves no marks but through `preempt`, which invalidates.
     """
 
-    def __init__(self, *, num_blocks: int, block_size: int, fingerprint: str, prefix_caching: bool = True) -> None:
+    def __init__(
+        self, layout: Layout, sizes: CacheSizes, *, block_size: int, fingerprint: str, prefix_caching: bool = True
+    ) -> None:
+        self.layout = layout
         self.block_size = block_size
         self.prefix_caching = prefix_caching
-        self.prefix = PrefixIndex(fingerprint=fingerprint, block_size=block_size)
-        self.pool = BlockPool(num_blocks, on_evict=self.prefix.forget)
+        self.keys = PrefixKeys(fingerprint=fingerprint, block_size=block_size)
+        self.indexes = tuple(PrefixIndex(block_size=block_size) for _ in layout.groups)
+        self.pool = BlockPool(sizes.num_units, on_evict=self._forget)
+        self.states = StateSlots(sizes.num_slots, block_size=block_size, keeps_checkpoints=prefix_caching)
+        self.units_per_block = sum(layout.widths)
+        self._groups = tuple(zip(layout.groups, layout.widths, self.indexes, strict=True))
+        self._seen: dict[bytes, None] = {}
+
+    def _forget(self, block: int) -> None:
+        next(index for index in self.indexes if index.knows(block)).forget(block)
+
+    # -- how much -----------------------------------------------------------------------------
 
     def num_blocks_for(self, positions: int) -> int:
         """Blocks that hold `positions` positions."""
         return -(-positions // self.block_size)
 
     def num_missing(self, sequence: Sequence, upto: int) -> int:
-        """Blocks that `sequence` lacks to hold everything below position `upto`."""
-        return max(0, self.num_blocks_for(upto) - len(sequence.blocks))
+        """Units that `sequence` lacks to hold everything below position `upto`."""
+        return max(0, self.num_blocks_for(upto) - sequence.held.num_blocks) * self.units_per_block
+
+    def num_held_with(self, sequence: Sequence, room: int) -> int:
+        """Positions beyond `computed` that the sequence has places for, with `room` units more."""
+        more = room // self.units_per_block if self.units_per_block else self.num_blocks_for(sequence.max_length)
+        return (sequence.held.num_blocks + more) * self.block_size - sequence.ledger.computed
+
+    def num_wanted(self, sequence: Sequence, match: Match | None = None) -> int:
+        """Units that a sequence still takes, beside those of a `match`, until it has computed all the tokens it knows."""
+        total = self.num_blocks_for(len(sequence.tokens))
+        wanted = 0
+        for number, (group, width, _) in enumerate(self._groups):
+            held = len(match.tables[number]) if match and match.tables else _num_held(sequence, number)
+            end = match.num_positions // self.block_size if match else sequence.held.num_blocks
+            most = most_blocks(group, self.block_size)
+            lacking = total - end if most is None else min(total - end, most - held)
+            wanted += width * max(0, lacking)
+        return wanted
+
+    def has_room(self, num_units: int, match: Match) -> bool:
+        """Whether so many units are available beside a match, and a slot where the model is recurrent."""
+        if self.states.there and self.states.num_available(match.checkpoint) < 1:
+            return False
+        return num_units <= self.pool.num_available - self.pool.num_cached(match.blocks)
+
+    # -- prefixes -----------------------------------------------------------------------------
 
     def match(self, sequence: Sequence) -> Match:
-        """The longest prefix of the sequence's tokens in the cache that it may start from."""
+        """The longest prefix of the sequence's tokens that it may start from: valid in every group."""
         if not self.prefix_caching:
-            return Match((), 0)
+            return Match()
         self._extend_keys(sequence, len(sequence.tokens))
-        salt = sequence.request.salt
-        blocks = self.prefix.match(sequence.keys, sequence.tokens, salt=salt, max_tokens=sequence.max_hit)
-        return Match(tuple(blocks), len(blocks) * self.block_size)
+        prefix = self._prefix(sequence)
+        most = min(sequence.max_hit // self.block_size, len(sequence.keys))
+        known = self._longest_known(prefix, most)
+        count, checkpoint = self._longest_with_state(prefix, known)
+        stem = known if self._groups else self._num_seen(sequence.keys[:most])
+        firsts = tuple(group.first_seen(count * self.block_size) // self.block_size for group in self.layout.groups)
+        tables = tuple(
+            tuple(index.found(prefix, number) for number in range(first, count))
+            for first, index in zip(firsts, self.indexes, strict=True)
+        )
+        return Match(count * self.block_size, firsts, tables, checkpoint, stem * self.block_size)
+
+    def _longest_with_state(self, prefix: Prefix, most: int) -> tuple[int, int | None]:
+        """The same, and where recurrent layers have a checkpoint; its slot."""
+        count, checkpoint = most, None
+        while self.states.there:
+            before, checkpoint = self.states.longest(prefix, count)
+            count = self._longest_known(prefix, before)  # a window further back may not be there any more
+            if count == before:
+                break
+        return count, checkpoint
+
+    def _longest_known(self, prefix: Prefix, most: int) -> int:
+        """The most leading blocks, `most` at most, that leave every group what its layers would see from there on."""
+        count = most
+        for group, _, index in self._groups:
+            if group.reach is Reach.FULL:
+                count = next((number for number in range(count) if index.find(prefix, number) is None), count)
+        while True:
+            before = count
+            for group, _, index in self._groups:
+                count = self._longest_behind(group, index, prefix, count)
+            if count == before:
+                return count
+
+    def _longest_behind(self, group: CacheGroup, index: PrefixIndex, prefix: Prefix, most: int) -> int:
+        """The same for one group of limited reach: a block that is missing rules out every end that would see it."""
+        if group.reach is Reach.FULL:
+            return most
+        end, number = most, most
+        while number > group.first_seen(end * self.block_size) // self.block_size:
+            number -= 1
+            if index.find(prefix, number) is None:
+                end = number
+        return end
+
+    def _num_seen(self, keys: Run[bytes]) -> int:
+        return next((number for number, key in enumerate(keys) if key not in self._seen), len(keys))
 
     def seat(self, sequence: Sequence, match: Match) -> None:
-        """Give a sequence without blocks the shared blocks of its `match`."""
-        assert not sequence.blocks, "seated twice"
+        """Give a sequence that holds nothing the shared blocks of its `match`, and a slot if its model is recurrent."""
+        held = sequence.held
+        assert not held.anything, "seated twice"
         self.pool.share(match.blocks)
-        sequence.blocks.extend(match.blocks)
-        sequence.num_indexed = len(match.blocks)
-
-    def reserve(self, wanted: Iterable[tuple[Sequence, int]]) -> None:
-        """Give every sequence blocks for all positions below its number: all of them, or none and an error."""
-        counts = [(sequence, self.num_missing(sequence, upto)) for sequence, upto in wanted]
-        assert sum(count for _, count in counts) <= self.pool.num_available, "the plan fits the pool"
-        for sequence, count in counts:
-            if count:
-                sequence.blocks.extend(self.pool.reserve(count))
+        firsts = match.firsts or (0,) * len(self._groups)
+        tables = match.tables or ((),) * len(self._groups)
+        held.tables = [GroupTable(list(table), first) for table, first in zip(tables, firsts, strict=True)]
+        held.num_blocks = held.num_indexed = match.num_positions // self.block_size
+        sequence.stem = match.stem
+        self.states.seat(held, match.checkpoint)
 
     def index(self, sequence: Sequence) -> None:
-        """Make the sequence's full computed blocks known. Called at commit, when they are also accepted."""
-        if not self.prefix_caching:
-            return
+        """After a commit: make what is full, computed and accepted known, then let go of what no query sees any more."""
+        held = sequence.held
         upto = min(sequence.ledger.computed, sequence.ledger.accepted)
-        if upto // self.block_size == sequence.num_indexed:
-            return
-        self._extend_keys(sequence, upto)
-        for index in range(sequence.num_indexed, upto // self.block_size):
-            block = sequence.blocks[index]
-            if self.prefix.insert(sequence.keys, sequence.tokens, index, block, salt=sequence.request.salt):
-                self.pool.keep(block)
-            sequence.num_indexed = index + 1
+        end = upto // self.block_size
+        if self.prefix_caching and (end > held.num_indexed or held.taking):
+            self._extend_keys(sequence, upto)
+            self._index_blocks(sequence, end)
+        if self.states.there:
+            self.states.commit(sequence, self._prefix(sequence))
+        self._release_behind(sequence)
+
+    def _index_blocks(self, sequence: Sequence, end: int) -> None:
+        held, prefix = sequence.held, self._prefix(sequence)
+        for table, index in zip(held.tables, self.indexes, strict=True):
+            for number in range(max(held.num_indexed, table.first), end):
+                block = table.blocks[number - table.first]
+                if index.insert(prefix, number, block):
+                    self.pool.keep(block)
+        if not self._groups:
+            self._remember(sequence.keys[held.num_indexed : end])
+        held.num_indexed = max(held.num_indexed, end)
+
+    def _remember(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._seen[key] = None
+        while len(self._seen) > KEYS_REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+    def _release_behind(self, sequence: Sequence) -> None:
+        for (group, _, _), table in zip(self._groups, sequence.held.tables, strict=True):
+            count = group.first_seen(sequence.ledger.computed) // self.block_size - table.first
+            if count > 0:
+                self.pool.release(table.blocks[:count])
+                del table.blocks[:count]
+                table.first += count
+
+    # -- places -------------------------------------------------------------------------------
+
+    def reserve(self, wanted: Iterable[tuple[Sequence, int]]) -> None:
+        """Give every sequence places for all positions below its number: all of them, or none and an error."""
+        wanted = list(wanted)
+        missing = sum(self.num_missing(sequence, upto) for sequence, upto in wanted)
+        assert missing <= self.pool.num_available, "the plan fits the pool"
+        for sequence, upto in wanted:
+            held = sequence.held
+            count = self.num_blocks_for(upto) - held.num_blocks
+            if count <= 0:
+                continue
+            for kind, ((_, width, _), table) in enumerate(zip(self._groups, held.tables, strict=True)):
+                table.blocks.extend(self.pool.reserve(count, width, kind))
+            held.num_blocks += count
+
+    def tables_of(self, sequence: Sequence) -> tuple[Table, ...]:
+        """The sequence's block tables as a step reads them: one for each unit of a block."""
+        tables: list[Table] = []
+        for (_, width, _), table in zip(self._groups, sequence.held.tables, strict=True):
+            if width == 1 or not table.blocks:
+                tables.extend([Table(tuple(table.blocks), table.first)] * width)
+            else:
+                columns = zip(*map(self.pool.units, table.blocks), strict=True)
+                tables.extend(Table(column, table.first) for column in columns)
+        return tuple(tables)
+
+    def use_states(self, sequence: Sequence, upto: int) -> StateUse | None:
+        """The slots that a step from `computed` to `upto` reads and writes; None without recurrent layers."""
+        held = sequence.held
+        if held.slot is None:
+            return None
+        source = held.source if held.source is not None else held.slot
+        from_nothing = sequence.ledger.computed == 0
+        return StateUse(None if from_nothing else source, held.slot, self.states.take_checkpoints(sequence, upto))
 
     def release(self, sequence: Sequence) -> None:
-        """Give back all blocks of a sequence that has ended."""
-        self.pool.release(sequence.blocks)
-        sequence.blocks.clear()
+        """Give back all that a sequence holds."""
+        held = sequence.held
+        for table in held.tables:
+            self.pool.release(table.blocks)
+        held.tables = []
+        held.num_blocks = held.num_indexed = 0
+        self.states.release(held)
 
     def preempt(self, sequence: Sequence) -> None:
         """Take a sequence's cache; it keeps its output and starts again from what is found in the cache."""
@@ -85,32 +249,61 @@ class BlockTables:
         sequence.invalidate()
 
     def leads(self, leader: Sequence, follower: Sequence, match: Match) -> bool:
-        """Whether `leader` is about to compute the block that `follower`, after `match`, needs next."""
-        index = len(match.blocks)
+        """Whether `leader` is about to compute the state that `follower`, after `match`, could start from next."""
         most = min(follower.max_hit // self.block_size, len(follower.keys))  # leading blocks that a hit could give
-        if index >= most or index >= len(leader.keys):
+        number = match.num_positions // self.block_size
+        if self.states.there:  # which it can only start from where a checkpoint is
+            border = self.states.last_border(leader) // self.block_size
+            if border <= number:
+                return False
+            number = border - 1
+        if number >= min(most, len(leader.keys)):
             return False
-        return leader.keys[index] == follower.keys[index] and leader.ledger.computed < (index + 1) * self.block_size
+        return leader.keys[number] == follower.keys[number] and leader.ledger.computed < (number + 1) * self.block_size
 
-    def owners_of(self, blocks: Run[int]) -> tuple[tuple[int, int], ...]:
-        """Each of `blocks` with its number of owners."""
-        return tuple((block, self.pool.owners(block)) for block in blocks)
+    def view(self, sequence: Sequence) -> tuple[TableView, ...]:
+        """The sequence's tables, each block with its number of owners."""
+        return tuple(
+            TableView(number, table.first, tuple((block, self.pool.owners(block)) for block in table.blocks))
+            for number, table in enumerate(sequence.held.tables)
+        )
+
+    def group_counts(self) -> tuple[BlockCounts, ...]:
+        """How many units of each group are in each state; what is free is free for all of them."""
+        return tuple(self.pool.counts_of(number) for number in range(len(self._groups)))
+
+    def _prefix(self, sequence: Sequence) -> Prefix:
+        return Prefix(self.keys.root(sequence.request.salt), sequence.keys, sequence.tokens)
 
     def _extend_keys(self, sequence: Sequence, upto: int) -> None:
-        self.prefix.extend(sequence.keys, sequence.tokens, salt=sequence.request.salt, upto=upto)
+        self.keys.extend(sequence.keys, sequence.tokens, salt=sequence.request.salt, upto=upto)
+
+    # -- laws ---------------------------------------------------------------------------------
 
     def check(self, sequences: Iterable[Sequence]) -> None:
-        """Assert the laws of pool, index and tables."""
+        """Assert the laws of pools, indexes and tables."""
         sequences = list(sequences)
-        self.pool.check(sequence.blocks for sequence in sequences)
-        self.prefix.check()
+        self.pool.check(block for sequence in sequences for block in sequence.held.blocks())
+        self.states.check(sequence.held for sequence in sequences)
+        for index in self.indexes:
+            index.check()
         for sequence in sequences:
-            assert len(set(sequence.blocks)) == len(sequence.blocks), "a table holds a block once"
-            needed = self.num_blocks_for(sequence.ledger.planned)
-            assert len(sequence.blocks) >= needed, f"{sequence.id} lacks places for what is planned"
-            self._check_writes(sequence)
+            self._check_tables(sequence)
 
-    def _check_writes(self, sequence: Sequence) -> None:
-        """Only full, computed blocks have other owners: what is still to be written belongs to one."""
-        for block in sequence.blocks[sequence.ledger.computed // self.block_size :]:
-            assert self.pool.owners(block) == 1, f"{sequence.id} would write shared block {block}"
+    def _check_tables(self, sequence: Sequence) -> None:
+        held, computed = sequence.held, sequence.ledger.computed
+        needed = self.num_blocks_for(sequence.ledger.planned)
+        assert held.num_blocks >= needed, f"{sequence.id} lacks places for what is planned"
+        assert len(set(held.blocks())) == len(list(held.blocks())), "a table holds a block once"
+        for group, table in zip(self.layout.groups, held.tables, strict=False):
+            assert table.end == held.num_blocks, "all groups' tables end together"
+            assert table.first <= group.first_seen(computed) // self.block_size, "what is still seen is still held"
+            for block in table.blocks_from(computed // self.block_size):
+                assert self.pool.owners(block) == 1, f"{sequence.id} would write shared block {block}"
+        if self.states.there and held.anything:
+            assert held.slot is not None and self.states.pool.owners(held.slot) == 1, "a live state has one owner"
+
+
+def _num_held(sequence: Sequence, number: int) -> int:
+    tables = sequence.held.tables
+    return len(tables[number].blocks) if tables else 0

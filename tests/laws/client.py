@@ -10,13 +10,14 @@ from engine.request import Delta, End, FinishReason, Request
 from engine.sequence import Sequence
 from engine.stream import DeltaStream
 from tests.answer import Answer, answer
+from tests.laws.shape import Shape
 
 
 class Client:
     """One request's reader. An eager one reads whatever comes, another only what `allow` lets it."""
 
     def __init__(
-        self, request: Request, sequences: Run[Sequence], stream: DeltaStream, *, eager: bool, context_length: int
+        self, request: Request, sequences: Run[Sequence], stream: DeltaStream, *, eager: bool, shape: Shape
     ) -> None:
         self.request = request
         self.sequences = tuple(sequences)
@@ -28,7 +29,7 @@ class Client:
         if not eager:
             self.excuses.add(SlowReader)
         self._eager = eager
-        self._context_length = context_length
+        self._shape = shape
         self._allowed = asyncio.Semaphore(0)
 
     async def read(self) -> None:
@@ -88,7 +89,9 @@ class Client:
                 _check_beginning(deltas, expected)
 
     def _answer(self, sequence: Sequence, request: Request) -> Answer:
-        return answer(request, sequence.choice, context_length=self._context_length)
+        return answer(
+            request, sequence.choice, context_length=self._shape.context_length, layout=self._shape.layout
+        )
 
     def _check_ended(self, sequence: Sequence, deltas: Run[Delta], end: End, expected: Answer) -> None:
         self._check_usage(sequence, end)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from engine.step import ChunkResult, Plan, StepResult, Ticket
 from tests.digest import DigestRunner
+from tests.laws.shape import Shape
 
 
 class StepBroke(Exception):
@@ -23,8 +24,8 @@ class Flight:
 class HeldRunner(DigestRunner):
     """Keeps each plan in flight; the cache is written when the flight ends, not before."""
 
-    def __init__(self, *, num_blocks: int, block_size: int, on_issue: Callable[[Plan], None]) -> None:
-        super().__init__(num_blocks=num_blocks, block_size=block_size)
+    def __init__(self, shape: Shape, *, on_issue: Callable[[Plan], None]) -> None:
+        super().__init__(shape.layout, shape.sizes, block_size=shape.block_size)
         self.flight: Flight | None = None
         self.num_computed = 0  # positions of answers that had to be committed
         self.num_lost = 0  # positions of the others

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.request import Request, Sampling, Stopping
-from tests.digest import EOS, VOCABULARY_SIZE
+from tests.digest import EOS, LAYOUTS, VOCABULARY_SIZE
 from tests.laws.shape import Shape
 
 TAPES = (
@@ -76,9 +76,12 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
+    layout, num_checkpoints, *parts = parts
     max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = parts
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
+        layout=LAYOUTS[layout],
+        num_checkpoints=num_checkpoints,
         num_blocks=num_blocks,
         block_size=block_size,
         max_sequences=max_sequences,
@@ -93,6 +96,8 @@ def _shape(parts: tuple[Any, ...]) -> Shape:
 
 
 shapes = one_of_each(
+    ("full", *LAYOUTS),
+    (2, 0, 6),
     (3, 1, 2, 4),
     (3, 0, 1, 12),
     (8, 0, 2),

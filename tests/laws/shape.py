@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 
 from config.settings import EngineSettings
+from engine.cache.layout import Layout
+from engine.cache.sizing import CacheSizes, context_that_fits
 from engine.cache.tables import BlockTables
 from engine.stats import CacheInfo, ModelInfo
-from tests.digest import VOCABULARY_SIZE
+from tests.digest import FULL, VOCABULARY_SIZE
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The engine's sizes. The context is never larger than the pool."""
+    """The engine's sizes. The context is never larger than the pool, which has `num_blocks` in every group."""
 
+    layout: Layout = FULL
     num_blocks: int = 8
+    num_checkpoints: int = 2
     block_size: int = 2
     max_context: int = 24
     max_sequences: int = 3
@@ -28,12 +32,19 @@ class Shape:
     @property
     def context_length(self) -> int:
         """Positions that one request may have."""
-        return min(self.max_context, self.num_blocks * self.block_size)
+        return context_that_fits(self.layout, self.sizes.num_units, self.block_size, self.max_context)
+
+    @property
+    def sizes(self) -> CacheSizes:
+        """What the pools have."""
+        num_slots = self.max_sequences + self.num_checkpoints if self.layout.states else 0
+        return CacheSizes(self.num_blocks * sum(self.layout.widths), num_slots)
 
     def tables(self) -> BlockTables:
         """An empty cache."""
         return BlockTables(
-            num_blocks=self.num_blocks,
+            self.layout,
+            self.sizes,
             block_size=self.block_size,
             fingerprint="digest",
             prefix_caching=self.prefix_caching,
@@ -62,5 +73,5 @@ class Shape:
             architecture="digest",
             dtype="hash",
             runs_on="arithmetic",
-            cache=CacheInfo(self.block_size, self.num_blocks, 1, "hash", "one slot a position"),
+            cache=CacheInfo(self.block_size, self.sizes.num_units, 1, "hash", "one slot a position"),
         )

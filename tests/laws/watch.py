@@ -7,7 +7,7 @@ from engine.engine import Engine
 from engine.errors import ContextTooLong, Draining, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
 from engine.request import Request
 from engine.sequence import Sequence, State
-from engine.step import Chunk, Plan
+from engine.step import Chunk, Plan, StateUse
 from tests.digest import VOCABULARY_SIZE, DigestRunner
 from tests.laws.held_runner import HeldRunner
 from tests.laws.shape import Shape
@@ -86,15 +86,31 @@ class Watch:
         assert not sequence.aborted, "nothing is computed for a client that has left"
         assert not sequence.stalled, "nothing is computed for a client that does not read"
         assert chunk.tokens == tuple(sequence.tokens[chunk.start : chunk.stop])
-        assert chunk.ticket.blocks == tuple(sequence.blocks)
+        assert chunk.ticket.tables == self._tables.tables_of(sequence)
         assert sequence.ledger.planned == chunk.stop
-        for block in self._written(chunk):
-            assert self._tables.pool.owners(block) == 1, "a written block has one owner"
-            assert block not in self._tables.prefix._key_of, "an indexed block is never written"
+        for index, table in zip(self._tables.indexes, sequence.held.tables, strict=True):
+            for block in table.blocks_from(chunk.start // self._shape.block_size):
+                assert self._tables.pool.owners(block) == 1, "a written block has one owner"
+                assert not index.knows(block), "an indexed block is never written"
+        if chunk.ticket.states is not None:
+            self._check_states(chunk, chunk.ticket.states)
 
-    def _written(self, chunk: Chunk) -> Iterable[int]:
-        size = self._shape.block_size
-        return chunk.ticket.blocks[chunk.start // size : -(-chunk.stop // size)]
+    def _check_states(self, chunk: Chunk, use: StateUse) -> None:
+        """A recurrent state that a step reads stands at exactly `computed`, and nobody else has what it writes."""
+        states = self._tables.states
+        before = () if use.source is None else self._runner.states[use.source]
+        assert before == tuple(self.sequence(chunk.ticket.sequence).tokens[: chunk.start])
+        for slot in (use.target, *(slot for _, slot in use.checkpoints)):
+            assert states.pool.owners(slot) == 1, "a written slot has one owner"
+            assert not states.index.knows(slot), "a checkpoint that is known is never written"
+        assert all(chunk.start < position <= chunk.stop for position, _ in use.checkpoints)
+
+    def _written(self, chunk: Chunk) -> Iterable[tuple[str, int]]:
+        size, use = self._shape.block_size, chunk.ticket.states
+        for table in chunk.ticket.tables:
+            yield from (("unit", unit) for unit in table.units[chunk.start // size - table.first :])
+        if use is not None:
+            yield from (("slot", slot) for slot in (use.target, *(slot for _, slot in use.checkpoints)))
 
     # -- any moment ---------------------------------------------------------------------------
 
@@ -114,7 +130,7 @@ class Watch:
             self._check_rest()
             return
         for chunk in self._runner.flight.plan.chunks:
-            assert chunk.ticket.blocks == tuple(self.sequence(chunk.ticket.sequence).blocks), "nothing moves in flight"
+            assert chunk.ticket.tables == self._tables.tables_of(self.sequence(chunk.ticket.sequence)), "nothing moves"
 
     def _check_rest(self) -> None:
         """Nothing is in flight only if there is no work: every request waits for its reader."""
@@ -127,7 +143,7 @@ class Watch:
     def _check_snapshot(self) -> None:
         snapshot = self._engine.snapshot()
         blocks = snapshot.blocks
-        assert blocks.free + blocks.allocated + blocks.shared + blocks.cached == self._shape.num_blocks
+        assert blocks.free + blocks.allocated + blocks.shared + blocks.cached == self._shape.sizes.num_units
         assert snapshot.running + snapshot.waiting + snapshot.paused == len(snapshot.sequences)
         positions = snapshot.positions
         in_flight = sum(view.marks.planned - view.marks.computed for view in snapshot.sequences)
@@ -145,13 +161,21 @@ class Watch:
         snapshot = self._engine.snapshot()
         assert snapshot.blocks.allocated == snapshot.blocks.shared == 0
         assert snapshot.tail_positions == 0
+        assert snapshot.slots.allocated == snapshot.slots.shared == 0
         assert snapshot.positions.accepted == sum(sequence.num_outputs for sequence in sequences)
         assert not self._engine._commit._outputs, "no text is kept"
         assert not self._engine._publisher._outlets, "no stream is kept"
 
 
 def check_indexed_content(tables: BlockTables, runner: DigestRunner) -> None:
-    """Every indexed block holds the state of exactly its tokens."""
-    for block, key in tables.prefix._key_of.items():
-        tokens = tuple(slot[0] for slot in runner.content(block))
-        assert tokens == tables.prefix._entries[key].tokens, f"block {block} holds other tokens than its key says"
+    """Every indexed block, and every checkpoint, holds the state of exactly its tokens."""
+    for index in tables.indexes:
+        for block, key in index._key_of.items():
+            for unit in tables.pool.units(block):
+                tokens = tuple(slot[0] for slot in runner.content(unit))
+                assert tokens == index._entries[key].tokens, f"block {block} holds other tokens than its key says"
+    for slot, key in tables.states.index._key_of.items():
+        tokens = runner.states[slot]
+        assert len(tokens) % tables.block_size == 0, f"checkpoint {slot} is not at a block's border"
+        last = tokens[-tables.block_size :]
+        assert last == tables.states.index._entries[key].tokens, f"checkpoint {slot} has other tokens than its key says"

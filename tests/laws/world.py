@@ -25,7 +25,7 @@ class World:
         self.shape = shape
         self.loop = VirtualLoop()
         self.tables = shape.tables()
-        self.runner = HeldRunner(num_blocks=shape.num_blocks, block_size=shape.block_size, on_issue=self._on_issue)
+        self.runner = HeldRunner(shape, on_issue=self._on_issue)
         self.engine = Engine(
             runner=self.runner,
             tables=self.tables,
@@ -51,7 +51,7 @@ class World:
                 continue
             self.watch.admission(request)
             sequences = [self.watch.sequence(f"{request.id}/{choice}") for choice in range(request.num_choices)]
-            client = Client(request, sequences, stream, eager=eager, context_length=self.shape.context_length)
+            client = Client(request, sequences, stream, eager=eager, shape=self.shape)
             self.clients.append(client)
             self._readers.append(self.loop.create_task(client.read()))
         self.settle()
@@ -115,7 +115,7 @@ class World:
     def check(self) -> None:
         """Every law, now."""
         self._raise_failures()
-        self.runner.poison(self.tables.pool.is_free)
+        self.runner.poison(self.tables.pool.free_units(), self.tables.states.pool.free_units())
         self.watch.check()
         for client in self.clients:
             client.check_buffer(self.shape.max_buffered_deltas)
