@@ -47,8 +47,8 @@ MUTANTS = (
         (
             "engine/sequence.py",
             "Sequence.invalidate",
-            "        self.num_indexed = 0\n",
-            "        self.num_indexed = 0\n        del self.tokens[self.num_prompt :]\n",
+            "        self.epoch += 1\n",
+            "        self.epoch += 1\n        del self.tokens[self.num_prompt :]\n",
         ),
     ),
     mutant(
@@ -62,13 +62,29 @@ MUTANTS = (
         ("engine/engine.py", "Engine.open", "wake=self._wake.set", "wake=self._admit"),
     ),
     mutant(
+        "E6",
+        "blocks behind a window are given back when what follows is planned",
+        (
+            "engine/plan.py",
+            "_issue",
+            "    sequence.ledger.plan(Planned(upto))\n",
+            "    sequence.ledger.plan(Planned(upto))\n    tables._release_behind(sequence)\n",
+        ),
+        (
+            "engine/cache/tables.py",
+            "BlockTables._release_behind",
+            "group.first_seen(sequence.ledger.computed)",
+            "group.first_seen(sequence.ledger.planned)",
+        ),
+    ),
+    mutant(
         "E7",
         "blocks are indexed when they are planned",
         (
             "engine/plan.py",
             "reserve",
-            "    return Plan(number, tuple(_issue(grant, incarnation) for grant in decision.grants))\n",
-            "    plan = Plan(number, tuple(_issue(grant, incarnation) for grant in decision.grants))\n"
+            "    return Plan(number, tuple(_issue(grant, incarnation, tables) for grant in decision.grants))\n",
+            "    plan = Plan(number, tuple(_issue(grant, incarnation, tables) for grant in decision.grants))\n"
             "    for grant in decision.grants:\n"
             "        tables.index(grant.sequence)\n"
             "    return plan\n",
@@ -78,12 +94,55 @@ MUTANTS = (
     mutant(
         "E8",
         "an evicted block stays reachable",
-        ("engine/cache/blocks.py", "BlockPool._take", "            self._on_evict(block)\n", ""),
+        ("engine/cache/blocks.py", "BlockPool._evict", "        self._on_evict(block)\n", ""),
     ),
     mutant(
         "E8",
         "an indexed block is given back as free and stays reachable",
         ("engine/cache/blocks.py", "BlockPool._give_back", "if block in self._indexed:", "if False:"),
+    ),
+    mutant(
+        "E9",
+        "a checkpoint is known when it is planned",
+        (
+            "engine/plan.py",
+            "_issue",
+            "    sequence.ledger.plan(Planned(upto))\n",
+            "    sequence.ledger.plan(Planned(upto))\n    tables.index(sequence)\n",
+        ),
+        ("engine/cache/tables.py", "BlockTables.index", "min(sequence.ledger.computed", "min(sequence.ledger.planned"),
+        ("engine/cache/slots.py", "StateSlots.commit", "sequence.ledger.computed", "sequence.ledger.planned"),
+        ("engine/cache/tables.py", "BlockTables._index_blocks", "if index.insert(prefix, number, block):", "if False:"),
+    ),
+    mutant(
+        "E9",
+        "a checkpoint is known for the block before it",
+        (
+            "engine/cache/slots.py",
+            "StateSlots.commit",
+            "self.index.insert(prefix, position // self.block_size - 1, slot)",
+            "self.index.insert(prefix, max(0, position // self.block_size - 2), slot)",
+        ),
+    ),
+    mutant(
+        "E9",
+        "the slot of a live state is made known as it is",
+        (
+            "engine/cache/slots.py",
+            "StateSlots.release",
+            "        self.pool.release(list(held.slots()))\n",
+            "        self.pool._indexed.update(held.slots())\n        self.pool.release(list(held.slots()))\n",
+        ),
+    ),
+    mutant(
+        "E10",
+        "a sequence's first step goes on from what its slot held before",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.use_states",
+            "StateUse(None if from_nothing else source,",
+            "StateUse(None if from_nothing and upto > 1 else source,",
+        ),
     ),
     mutant(
         "E11",
@@ -103,6 +162,78 @@ MUTANTS = (
             "PagedAttention._attend_pairs",
             ".masked_fill_(pairs.hidden, -torch.inf)",
             "",
+        ),
+    ),
+    mutant(
+        "E12",
+        "one group's window is taken for every group's",
+        (
+            "engine/cache/tables.py",
+            "BlockTables._release_behind",
+            "group.first_seen(sequence.ledger.computed)",
+            "max(each.first_seen(sequence.ledger.computed) for each in self.layout.groups)",
+        ),
+    ),
+    mutant(
+        "law 9",
+        "a window gives back the block that its first position stands in",
+        (
+            "engine/cache/tables.py",
+            "BlockTables._release_behind",
+            "// self.block_size - table.first",
+            "// self.block_size + 1 - table.first",
+        ),
+    ),
+    mutant(
+        "law 10",
+        "after a hit the checkpoint is not read",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.use_states",
+            "held.source if held.source is not None else held.slot",
+            "held.slot",
+        ),
+    ),
+    mutant(
+        "law 10",
+        "a checkpoint may be evicted while the step that starts from it is in flight",
+        ("engine/cache/slots.py", "StateSlots.seat", "            self.pool.share([checkpoint])\n", ""),
+        ("engine/held.py", "Held.slots", "self.source, ", ""),
+        ("engine/cache/slots.py", "StateSlots.commit", "            self.pool.release([held.source])\n", ""),
+    ),
+    mutant(
+        "law 11",
+        "a hit is valid in the first group alone",
+        (
+            "engine/cache/tables.py",
+            "BlockTables._longest_behind",
+            "if index.find(prefix, number) is None:",
+            "if False:",
+        ),
+    ),
+    mutant(
+        "law 11",
+        "a hit is taken where no checkpoint stands",
+        ("engine/cache/slots.py", "StateSlots.longest", "if slot is not None:", "if True:"),
+    ),
+    mutant(
+        "law 11",
+        "a checkpoint further back is taken with a window that is gone",
+        (
+            "engine/cache/tables.py",
+            "BlockTables._longest_with_state",
+            "count = self._longest_known(prefix, before)",
+            "count = before",
+        ),
+    ),
+    mutant(
+        "law 6",
+        "a checkpoint whose step is taken back keeps its slot",
+        (
+            "engine/cache/slots.py",
+            "StateSlots.release",
+            "self.pool.release(list(held.slots()))",
+            "self.pool.release([slot for slot in (held.slot, held.source) if slot is not None])",
         ),
     ),
     mutant(
@@ -199,7 +330,7 @@ MUTANTS = (
     mutant(
         "E24",
         "the choices of one request do not wait for its prompt and each need all its blocks",
-        ("engine/cache/tables.py", "BlockTables.leads", "leader.keys[index] == follower.keys[index]", "False"),
+        ("engine/cache/tables.py", "BlockTables.leads", "leader.keys[number] == follower.keys[number]", "False"),
     ),
     mutant(
         "E24",
@@ -212,17 +343,17 @@ MUTANTS = (
         (
             "engine/cache/blocks.py",
             "BlockPool.num_available",
-            "len(self._free) + len(self._cached)",
-            "len(self._free) + len(self._cached) + 1",
+            "len(self._free) + self._num_cached_units",
+            "len(self._free) + self._num_cached_units + 1",
         ),
     ),
     mutant(
         "E25",
         "blocks of one's own hit are counted as free",
         (
-            "engine/admission.py",
-            "Admission._make_room",
-            " - self._tables.pool.num_cached(match.blocks)",
+            "engine/cache/tables.py",
+            "BlockTables.has_room",
+            " - self.pool.num_cached(match.blocks)",
             "",
         ),
     ),
@@ -239,7 +370,7 @@ MUTANTS = (
     mutant(
         "E26",
         "the most recently released block is evicted first",
-        ("engine/cache/blocks.py", "BlockPool._take", "popitem(last=False)", "popitem(last=True)"),
+        ("engine/cache/blocks.py", "BlockPool._take", "next(iter(self._cached))", "next(reversed(self._cached))"),
     ),
     mutant(
         "E26",
@@ -259,8 +390,8 @@ MUTANTS = (
     mutant(
         "E28",
         "blocks are found by their own tokens, whatever stands before them",
-        ("engine/cache/prefix.py", "PrefixIndex.extend", '_digest(b"block", parent,', '_digest(b"block", b"",'),
-        ("engine/cache/prefix.py", "PrefixIndex.match", "entry.parent != parent or ", ""),
+        ("engine/cache/prefix.py", "PrefixKeys.extend", '_digest(b"block", parent,', '_digest(b"block", b"",'),
+        ("engine/cache/prefix.py", "PrefixIndex.find", "entry.parent != prefix.parent(index) or ", ""),
     ),
     mutant(
         "E28",
@@ -268,19 +399,29 @@ MUTANTS = (
         (
             "engine/cache/tables.py",
             "BlockTables.match",
-            "Match(tuple(blocks), len(blocks) * self.block_size)",
-            "Match(tuple(blocks), max(0, len(blocks) * self.block_size - 1))",
+            "Match(count * self.block_size, firsts",
+            "Match(max(0, count * self.block_size - 1), firsts",
         ),
     ),
     mutant(
         "law 12",
         "tenants share their blocks",
-        ("engine/cache/prefix.py", "PrefixIndex.root", "salt.encode(", '"".encode('),
+        ("engine/cache/prefix.py", "PrefixKeys.root", "salt.encode(", '"".encode('),
     ),
     mutant(
-        "law 12",
+        "E13",
+        "a tenant's salt runs on into the name of what it is served",
+        (
+            "engine/cache/prefix.py",
+            "PrefixKeys.root",
+            'self._fingerprint.encode(), salt.encode(errors="surrogatepass")',
+            'self._fingerprint.encode() + salt.encode(errors="surrogatepass")',
+        ),
+    ),
+    mutant(
+        "E14",
         "new weights hit the old cache",
-        ("engine/cache/prefix.py", "PrefixIndex.root", "self._fingerprint.encode()", 'b""'),
+        ("engine/cache/prefix.py", "PrefixKeys.root", "self._fingerprint.encode()", 'b""'),
     ),
     mutant(
         "law 4",
