@@ -19,6 +19,7 @@ from engine.model.rows import PATTERNS, Trials, agreeing_counts
 from engine.model.tiles import Geometry, Pairs, Tiles, make_tiles
 
 NAME = "tidemark"  # in transformers' registry of attention functions, and our attribute of its attention modules
+LATENT = "tidemark_latent"  # our attribute of attention modules that cache compressed rows
 SPLIT = 128  # positions; smaller ones cost calls, larger ones waste half a split for each sequence
 LOWEST = -1e30  # below every score, and finite: a query that sees nothing of a split gets weight 0, not NaN
 QUERY_LOADS = (*[1] * 16, 256)  # queries of a chunk to expect: mostly decoding, at times a part of a prompt
@@ -136,6 +137,22 @@ class Attending(Protocol):
         """Write K and V, attend over all that the cache holds."""
         ...
 
+    def attend_latent(self, layer: int, query: Tensor, row: Tensor) -> Tensor:
+        """Write the rows, attend over all that the cache holds: [heads, rows, key dim] -> [rows, heads, value dim]."""
+        ...
+
+
+class Absorbing(Protocol):
+    """A layer that caches compressed rows: what makes its queries and results fit them."""
+
+    def absorb(self, query: Tensor) -> Tensor:
+        """Queries [heads, rows, dim] -> [heads, rows, key dim]."""
+        ...
+
+    def expand(self, mixed: Tensor) -> Tensor:
+        """What was attended to, [rows, heads, rank] -> [rows, heads, value dim]."""
+        ...
+
 
 def attend(
     module: nn.Module,
@@ -157,6 +174,10 @@ def attend(
     scaling: float | None = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     layer: int = module.layer_idx  # type: ignore[assignment]  # nn.Module types its attributes as tensors or modules
+    latent: Absorbing | None = getattr(module, LATENT, None)
+    if latent is not None:
+        mixed = paged.attend_latent(layer, latent.absorb(query[0] * scale), key[0, 0])
+        return latent.expand(mixed).unsqueeze(0), None
     out = paged.attend(
         layer,
         query[0] * scale,

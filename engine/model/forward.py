@@ -8,8 +8,10 @@ from transformers import PreTrainedModel
 
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
+from engine.model.adapt import adapt
 from engine.model.attention import NAME, PagedAttention, attach, settle_geometry
 from engine.model.batch import make_batch
+from engine.model.grouped import RowGroups
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.padding import settle_paddings
 from engine.model.sampler import answer_rows
@@ -33,6 +35,7 @@ class Forward:
         self.weights = str(model.dtype).removeprefix("torch.")
         self._model = model.eval()
         head = model.get_output_embeddings()
+        adapt(model, RowGroups)
         linears = replace_linears(model)
         heads = [linear for linear in linears if head is not None and linear.weight is head.weight]
         body = [linear for linear in linears if linear not in heads]

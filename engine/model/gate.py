@@ -34,7 +34,6 @@ from engine.model.recognise import recognise
 from engine.model.rotary import freeze_rotary
 from engine.model.shrink import CONTEXT, shrink_config
 from engine.model.structure import Structure
-from engine.model.support import expert_field
 from engine.step import Chunk, Plan, Score, Ticket
 
 LENGTHS = (290, 40)  # past the windows, the rotary thresholds and the splits of the context
@@ -88,23 +87,19 @@ def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
         model = _random_model(small)
         expected = [_plain_logits(model, tokens) for tokens in _random_sequences(small.vocab_size)]
     faults: list[str] = []
-    for path in _paths(config, kernels):
+    for path in _paths(kernels):
         fault = _fault(path, model, small, expected)
         if fault is None:
             return Verdict(path, tuple(faults), find_rotary(model) if path.straight else None)
         faults.append(f"{path}: {fault}")
         model = _random_model(small)  # since a path of modules changes them
-    if (field := expert_field(config)) is not None:
-        faults.append(f"only the native kernels run experts ({field})")
     raise ModelUnsupported(f"{config.model_type} can't be served: {'; '.join(faults)}")
 
 
-def _paths(config: PreTrainedConfig, kernels: Kernels | None) -> list[Path]:
-    """What may run it, the fastest first. Modules are not for experts."""
-    paths = [] if kernels is None else [Path(straight=True, kernels=kernels)]
-    if expert_field(config) is None:
-        paths += [Path(straight=False, kernels=each) for each in dict.fromkeys([kernels, None])]
-    return paths
+def _paths(kernels: Kernels | None) -> list[Path]:
+    """What may run it, the fastest first."""
+    straight = [] if kernels is None else [Path(straight=True, kernels=kernels)]
+    return straight + [Path(straight=False, kernels=each) for each in dict.fromkeys([kernels, None])]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from engine.model.rows import PATTERNS, RowCounts, Trials, agreeing_counts, tria
 
 BATCH_LOADS = (1, 4, 8, 16, 64, 256)  # rows of a step: decoding few or many, a chunk of a prompt
 HEAD_LOADS = (1, 4, 16)  # rows that need logits
+PIECES = (32, 16, 8, 4, 1)  # rows of a product that always has as many; 32 leave no pointwise operator a leftover
 
 
 class RowLinear(nn.Module):
@@ -83,6 +84,18 @@ def settle_rows(linears: Iterable[RowLinear], *, loads: tuple[int, ...]) -> int:
         for linear in kind:
             linear.rows = rows
     return found[0].quantum if found else 1
+
+
+def settle_count(weight: Tensor) -> int:
+    """A number of rows among which a product with `weight` [outputs, inputs] gives a row the same bits at each place.
+
+    Raises ModelUnsupported where there is none.
+    """
+    trials = _trials(RowLinear(nn.Parameter(weight, requires_grad=False), None, transposed=False))
+    for count in PIECES:
+        if trials.agreeing([count]) is not None:
+            return count
+    raise ModelUnsupported("on this machine the model's products give other bits each time")
 
 
 def _trials(linear: RowLinear) -> Trials:

@@ -1,5 +1,6 @@
 """The universal path with the native kernels in it: any decoder of `transformers`, module by module."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from transformers import PreTrainedModel
 
 from engine.cache.lanes import LaneStorage
 from engine.errors import ModelUnsupported
+from engine.model.adapt import adapt
 from engine.model.attention import NAME, attach
 from engine.model.batch import make_batch
 from engine.model.encoding import Encoded
@@ -16,6 +18,7 @@ from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.sampling import NativeSampler
 from engine.model.packed import KernelAttention, pack_linears
+from engine.model.packed_groups import PackedGroups
 from engine.model.padding import settle_paddings
 from engine.step import Plan
 
@@ -45,11 +48,17 @@ class PackedForward:
         self.pool = self._library.open_pool(num_threads)
         self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)
         self._model = model.eval()
+        make_groups = functools.partial(PackedGroups, kernels=kernels, pool=self.pool, reencode=reencode)
+        adapt(model, make_groups)
         linears = pack_linears(model, kernels=kernels, pool=self.pool, reencode=reencode)
         model.float()  # what is left: norms, embeddings
         body = [linear for linear in linears if linear is not model.get_output_embeddings()]
-        widths = {width for linear in body for width in (linear.matrix.inputs, linear.matrix.outputs)}
-        matrices = [linear.matrix for linear in linears]
+        grouped = [
+            matrix for module in model.modules() if isinstance(module, PackedGroups) for matrix in module.matrices
+        ]
+        of_batch = [linear.matrix for linear in body] + grouped
+        widths = {width for matrix in of_batch for width in (matrix.inputs, matrix.outputs)}
+        matrices = [linear.matrix for linear in linears] + grouped
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
         quantum = VECTOR // math.gcd(VECTOR, *widths)

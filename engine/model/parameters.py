@@ -56,7 +56,7 @@ class Parameters:
             parts = [_transposed(part) for part in parts]
         if data.order is not None:
             parts = [part.rows(np.array(data.order)) for part in parts]
-        encoded = _alike([self._reencode(part) if reencode else part for part in parts])
+        encoded = alike([self._reencode(part) if reencode else part for part in parts])
         if len({part.encoding for part in encoded}) == 1:
             encoded = [stack(encoded)]
         return [self.packed(part) for part in encoded]
@@ -70,7 +70,7 @@ class Parameters:
                 turns = np.arange(part.outputs)
                 part = part.rows(np.concatenate([turns[::2], turns[1::2]]))
             parts.append(self._reencode(part))
-        return [self.packed(part) for part in _alike(parts)]
+        return [self.packed(part) for part in alike(parts)]
 
     def packed(self, encoded: Encoded) -> Matrix:
         """Pack a matrix, and count its bytes."""
@@ -95,7 +95,7 @@ def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> N
         raise ModelError(f"{name} has the shape {list(found)}, and by the config it is {list(wanted)}")
 
 
-def _alike(parts: list[Encoded]) -> list[Encoded]:
+def alike(parts: list[Encoded]) -> list[Encoded]:
     """Matrices that read the same rows: all float32 if one of them is, since tiles read other rows for the rest."""
     kinds = {part.kind for part in parts}
     if Kind.F32 not in kinds or len(kinds) == 1:

@@ -1,6 +1,7 @@
 """A config of the same structure as another, and small."""
 
 import copy
+from collections.abc import Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -12,12 +13,24 @@ TRAINED_CONTEXT = 64  # what a rotary scaling takes for the context that the mod
 SIZES = {
     "hidden_size": 128,
     "intermediate_size": 256,
+    "intermediate_size_mlp": 256,
     "moe_intermediate_size": 128,
+    "shared_expert_intermediate_size": 128,
+    "shared_intermediate_size": 128,
     "vocab_size": 128,
     "max_position_embeddings": CONTEXT,
     "head_dim": 32,
     "rotary_dim": 32,
+    "kv_lora_rank": 64,
+    "q_lora_rank": 96,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 32,
+    "qk_head_dim": 64,
+    "v_head_dim": 64,
+    "laurel_rank": 32,
     "sliding_window": WINDOW,
+    "attention_chunk_size": WINDOW,
+    "floor_scale": TRAINED_CONTEXT,  # positions after which the temperature of queries grows
     "initializer_range": 0.2,  # wide enough that a fault moves the logits
     "hidden_size_per_layer_input": 32,
     "vocab_size_per_layer_input": 128,
@@ -25,24 +38,25 @@ SIZES = {
     "ffn_dim": 256,
 }
 NUM_HEADS = 4
+MAX_EXPERTS, MAX_GROUPS, MAX_CHOSEN = 8, 4, 3
+EXPERT_FIELDS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+NUMBERED = ("moe_layers", "mlp_only_layers")  # lists of layers
+MAX_KINDS = 3  # different entries in a list with one a layer that says what kind each is
 
 
 def shrink_config(config: PreTrainedConfig) -> PreTrainedConfig:
-    """The same class and options with one layer of each type, two at least, and sizes that run in no time.
+    """The same class and options with one layer of each kind, two at least, and sizes that run in no time.
 
     Widths are multiples of 32, so that no pointwise operator has leftovers in a row.
     """
     small = copy.deepcopy(config)
-    layers = _chosen_layers(config)
-    for name, value in config.to_dict().items():
-        if isinstance(value, list) and len(value) == config.num_hidden_layers > len(layers):
-            setattr(small, name, [value[layer] for layer in layers])
-    small.num_hidden_layers = len(layers)
+    _shrink_layers(small, config, _chosen_layers(config))
     _shrink_heads(small)
+    _shrink_experts(small)
     for name, size in SIZES.items():
         derived = isinstance(getattr(type(small), name, None), property)
-        if not derived and getattr(small, name, None) is not None:
-            setattr(small, name, size)
+        if not derived and (value := getattr(small, name, None)) is not None:
+            setattr(small, name, [size] * len(value) if isinstance(value, list) else size)
     small.pad_token_id = None
     for parameters in _rope_parameters(small):
         _shrink_rope(parameters, small)
@@ -50,10 +64,51 @@ def shrink_config(config: PreTrainedConfig) -> PreTrainedConfig:
 
 
 def _chosen_layers(config: PreTrainedConfig) -> list[int]:
-    """The first two layers, and the first of each type that is not among them."""
-    types: list[str] = getattr(config, "layer_types", None) or []
-    firsts = {types.index(kind) for kind in types}
-    return sorted({*range(min(2, config.num_hidden_layers)), *firsts})
+    """The first two layers, and the first of each kind that is not among them."""
+    lists = [value for value in _layer_lists(config).values() if len(set(value)) <= MAX_KINDS]
+    num_layers = config.num_hidden_layers
+    first_reader = num_layers - (getattr(config, "num_kv_shared_layers", None) or 0)
+    kinds = [(layer >= first_reader, *(value[layer] for value in lists)) for layer in range(num_layers)]
+    return sorted({*range(min(2, num_layers)), *(kinds.index(kind) for kind in set(kinds))})
+
+
+def _layer_lists(config: PreTrainedConfig) -> dict[str, list[Any]]:
+    """The options that have an entry for each layer."""
+    found = {"layer_types": getattr(config, "layer_types", None)} | config.to_dict()
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in NUMBERED and isinstance(value, list) and len(value) == config.num_hidden_layers
+    }
+
+
+def _shrink_layers(small: PreTrainedConfig, config: PreTrainedConfig, layers: Sequence[int]) -> None:
+    for name, value in _layer_lists(config).items():
+        if not isinstance(getattr(type(small), name, None), property):
+            setattr(small, name, [value[layer] for layer in layers])
+    for name in NUMBERED:
+        if (numbers := getattr(config, name, None)) is not None:
+            setattr(small, name, [index for index, layer in enumerate(layers) if layer in numbers])
+    if shared := getattr(config, "num_kv_shared_layers", None):
+        first_reader = config.num_hidden_layers - shared
+        small.num_kv_shared_layers = sum(layer >= first_reader for layer in layers)
+    if dense := getattr(config, "first_k_dense_replace", None):
+        small.first_k_dense_replace = min(dense, 1)
+    small.num_hidden_layers = len(layers)
+
+
+def _shrink_experts(small: PreTrainedConfig) -> None:
+    """As many groups of experts as before, few of them, and of few experts."""
+    chosen = getattr(small, "num_experts_per_tok", None)
+    field = next((name for name in EXPERT_FIELDS if getattr(small, name, None)), None)
+    if not chosen or field is None:
+        return
+    groups = min(getattr(small, "n_group", None) or 1, MAX_GROUPS)
+    count = min(getattr(small, field), groups * (MAX_EXPERTS // groups))
+    setattr(small, field, count)
+    small.num_experts_per_tok = min(chosen, MAX_CHOSEN)
+    if getattr(small, "n_group", None):
+        small.n_group, small.topk_group = groups, min(small.topk_group or 1, max(1, groups // 2))
 
 
 def _shrink_heads(small: PreTrainedConfig) -> None:

@@ -89,9 +89,7 @@ class Client:
                 _check_beginning(deltas, expected)
 
     def _answer(self, sequence: Sequence, request: Request) -> Answer:
-        return answer(
-            request, sequence.choice, context_length=self._shape.context_length, layout=self._shape.layout
-        )
+        return answer(request, sequence.choice, context_length=self._shape.context_length, layout=self._shape.layout)
 
     def _check_ended(self, sequence: Sequence, deltas: Run[Delta], end: End, expected: Answer) -> None:
         self._check_usage(sequence, end)

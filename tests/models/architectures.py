@@ -9,29 +9,39 @@ from transformers import (
     AutoModelForCausalLM,
     Cohere2Config,
     CohereConfig,
+    DeepseekV2Config,
+    DeepseekV3Config,
     Gemma2Config,
+    Gemma3nTextConfig,
     Gemma3TextConfig,
     GemmaConfig,
     Glm4Config,
+    Glm4MoeLiteConfig,
     GPT2Config,
     GPTNeoXConfig,
     GptOssConfig,
     GraniteConfig,
+    GraniteMoeConfig,
+    Llama4TextConfig,
     LlamaConfig,
+    MiniCPM3Config,
     MistralConfig,
     MixtralConfig,
     Olmo2Config,
     OlmoeConfig,
     Phi3Config,
     PhiConfig,
+    PhimoeConfig,
     PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
+    Qwen2MoeConfig,
     Qwen3Config,
     Qwen3MoeConfig,
     SmolLM3Config,
     StableLmConfig,
     Starcoder2Config,
+    YoutuConfig,
 )
 
 from engine.model.rotary import freeze_rotary
@@ -128,14 +138,67 @@ VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "stablelm-parallel": lambda: StableLmConfig(**_COMMON, use_parallel_residual=True, use_qkv_bias=True),
     "gemma2-capped": lambda: Gemma2Config(**_COMMON, **_HEAD, final_logit_softcapping=0.7),
 }
+_LATENT: dict[str, Any] = _without("num_key_value_heads") | {
+    "q_lora_rank": 48,
+    "kv_lora_rank": 64,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 20,
+}
+_ROUTED: dict[str, Any] = {
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 32,
+    "first_k_dense_replace": 1,
+    "n_shared_experts": 1,
+}
+_LLAMA4: dict[str, Any] = _COMMON | {
+    "head_dim": 32,
+    "intermediate_size_mlp": 96,
+    "num_local_experts": 4,
+    "no_rope_layers": [1, 0],
+    "attention_chunk_size": 24,
+    "floor_scale": 16,
+    "attn_scale": 0.5,
+}
+_GEMMA3N: dict[str, Any] = _COMMON | {
+    "head_dim": 32,
+    "num_hidden_layers": 6,
+    "layer_types": ["sliding_attention", "full_attention"] * 3,
+    "num_kv_shared_layers": 2,
+    "sliding_window": _WINDOW,
+    "laurel_rank": 16,
+    "hidden_size_per_layer_input": 16,
+    "vocab_size_per_layer_input": VOCABULARY_SIZE,
+    "activation_sparsity_pattern": [0.9, 0.9, 0.0, 0.0, 0.0, 0.0],
+}
 # Not described: they run as modules of `transformers`.
 OTHERS: dict[str, Callable[[], PreTrainedConfig]] = {
+    "qwen2-moe": lambda: Qwen2MoeConfig(
+        **_COMMON, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=64
+    ),
+    "granite-moe": lambda: GraniteMoeConfig(**_COMMON, num_local_experts=4, num_experts_per_tok=2),
+    "phimoe": lambda: PhimoeConfig(**_COMMON, num_local_experts=4, num_experts_per_tok=2),
+    "deepseek-v2": lambda: DeepseekV2Config(
+        **_LATENT, **_ROUTED, topk_method="group_limited_greedy", n_group=4, topk_group=2
+    ),
+    "deepseek-v2-lite": lambda: DeepseekV2Config(
+        **(_LATENT | {"q_lora_rank": None}), **_ROUTED, topk_method="greedy", rope_parameters=dict(_YARN)
+    ),
+    "deepseek-v3": lambda: DeepseekV3Config(
+        **_LATENT, **_ROUTED, n_group=4, topk_group=2, rope_parameters=_YARN | {"mscale": 1.0, "mscale_all_dim": 0.7}
+    ),
+    "minicpm3": lambda: MiniCPM3Config(**_LATENT),
+    "youtu": lambda: YoutuConfig(**_LATENT),
+    "glm4-moe-lite": lambda: Glm4MoeLiteConfig(**_LATENT, **_ROUTED, n_group=1, topk_group=1),
+    "llama4": lambda: Llama4TextConfig(**_LLAMA4, interleave_moe_layer_step=2),
+    "llama4-experts": lambda: Llama4TextConfig(**_LLAMA4, num_experts_per_tok=2),
+    "gemma3n": lambda: Gemma3nTextConfig(**_GEMMA3N),
     "starcoder2": lambda: Starcoder2Config(**_COMMON),
     "glm4": lambda: Glm4Config(**_COMMON, **_HEAD),
     "phi": lambda: PhiConfig(**_COMMON),
     "stablelm-normed": lambda: StableLmConfig(**_COMMON, qk_layernorm=True),
 }
-# Experts are run by the straight-line decoder alone.
 EXPERTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "mixtral": lambda: MixtralConfig(**_COMMON, num_local_experts=4, num_experts_per_tok=2),
     "qwen3-moe": lambda: Qwen3MoeConfig(

@@ -1,6 +1,6 @@
 """The kernels as torch operators, one call an instruction or two: for modules that run one by one.
 
-`torch.ops.tidemark.linear` and `torch.ops.tidemark.attention` have fake implementations, so that a graph
+`torch.ops.tidemark.linear`, `grouped` and `attention` have fake implementations, so that a graph
 with them can be traced. A straight-line decoder runs whole programs instead.
 """
 
@@ -17,6 +17,7 @@ from engine.model.kernels.native import (
     Buffer,
     Cache,
     CacheType,
+    Experts,
     Format,
     Heads,
     Instruction,
@@ -61,6 +62,42 @@ def linear(rows: Tensor, data: Tensor, bias: Tensor | None, form: list[int], lev
 
 @linear.register_fake
 def _(rows: Tensor, data: Tensor, bias: Tensor | None, form: list[int], level: int, pool: int) -> Tensor:
+    return rows.new_empty(rows.shape[0], form[0])
+
+
+@torch.library.custom_op("tidemark::grouped", mutates_args=())
+def grouped(
+    rows: Tensor, starts: list[int], weights: Tensor, biases: Tensor | None, form: list[int], level: int, pool: int
+) -> Tensor:
+    """Rows [n, inputs] float32 in the order of their groups, each times its group's matrix -> [n, outputs] float32.
+
+    Group g's rows are those from `starts[g]` up to `starts[g + 1]`. `weights` has the bytes of an array of Weight,
+    one a group, whose matrices the caller keeps; `biases` are [groups, outputs] float32; `form` is (outputs,
+    inputs, whether the matrices are float32).
+    """
+    outputs, inputs, plain_rows = form
+    groups = len(starts) - 1
+    out = rows.new_empty(len(rows), outputs)
+    plain = _padded(rows)
+    read = torch.empty_like(plain)
+    split = level == Level.AMX and not plain_rows
+    shape = (read.data_ptr(), read.shape[1] * FLOAT_BYTES, inputs)
+    buffers = [_plain(plain, inputs), Buffer(*shape, Format.SPLIT if split else Format.PLAIN), _plain(out, outputs)]
+    copy = Norm(input=0, output=1, kind=NormKind.NONE, scale=1.0)
+    body = Experts(input=1, output=2, experts=groups, chosen=1, weights=weights.data_ptr())
+    if biases is not None:
+        stride = biases.shape[1] * FLOAT_BYTES
+        addresses = torch.arange(groups) * stride + biases.data_ptr()
+        body.biases = addresses.data_ptr()
+    code = [_instruction(Op.NORM, copy), _instruction(Op.EXPERTS, body)]
+    _run(level, pool, code, buffers, Step(num_rows=len(rows)), torch.tensor(starts, dtype=torch.int32))
+    return out
+
+
+@grouped.register_fake
+def _(
+    rows: Tensor, starts: list[int], weights: Tensor, biases: Tensor | None, form: list[int], level: int, pool: int
+) -> Tensor:
     return rows.new_empty(rows.shape[0], form[0])
 
 
@@ -152,10 +189,19 @@ def _instruction(op: Op, body: ctypes.Structure) -> Instruction:
     return instruction
 
 
-def _run(level: int, pool: int, instructions: list[Instruction], buffers: list[Buffer], step: Step) -> None:
+def _run(
+    level: int,
+    pool: int,
+    instructions: list[Instruction],
+    buffers: list[Buffer],
+    step: Step,
+    starts: Tensor | None = None,
+) -> None:
     code = (Instruction * len(instructions))(*instructions)
     rows = (Buffer * len(buffers))(*buffers)
     program = Program(ctypes.addressof(code), len(code), len(rows), ctypes.addressof(rows))
+    if starts is not None:
+        program.route_starts = starts.data_ptr()
     _library().run(pool, Level(level), program, step)
 
 

@@ -10,7 +10,6 @@ from transformers import (
     GPTNeoConfig,
     JambaConfig,
     LlamaConfig,
-    MixtralConfig,
     Phi3Config,
     PreTrainedConfig,
     Starcoder2Config,
@@ -36,9 +35,9 @@ STRAIGHT, MODULES = Path(straight=True, kernels=FASTEST), Path(straight=False, k
 ON_TORCH = Path(straight=False, kernels=None)
 
 
-@pytest.mark.parametrize("name", [*ARCHITECTURES, *OTHERS])
+@pytest.mark.parametrize("name", [*ARCHITECTURES, *OTHERS, *EXPERTS])
 def test_an_architecture_that_torch_serves_passes(name: str) -> None:
-    assert check_structure((ARCHITECTURES | OTHERS)[name](), None) == Verdict(ON_TORCH)
+    assert check_structure((ARCHITECTURES | OTHERS | EXPERTS)[name](), None) == Verdict(ON_TORCH)
 
 
 @pytest.mark.parametrize("kernels", every_kernels(), ids=str)
@@ -64,11 +63,6 @@ def test_a_config_of_full_size_is_tried_small() -> None:
 
     assert check_structure(config, None).path == ON_TORCH
     assert check_structure(config, FASTEST).path == STRAIGHT
-
-
-def test_experts_need_the_native_kernels() -> None:
-    with pytest.raises(ModelUnsupported, match=r"only the native kernels run experts \(num_local_experts\)"):
-        check_structure(MixtralConfig(num_hidden_layers=2), None)
 
 
 @pytest.mark.parametrize("kernels", [None, FASTEST])

@@ -1,6 +1,16 @@
 from typing import Any
 
-from transformers import Gemma3TextConfig, LlamaConfig, Phi3Config, SmolLM3Config
+from transformers import (
+    DeepseekV2Config,
+    DeepseekV3Config,
+    Gemma3nTextConfig,
+    Gemma3TextConfig,
+    Llama4TextConfig,
+    LlamaConfig,
+    MixtralConfig,
+    Phi3Config,
+    SmolLM3Config,
+)
 
 from engine.model.shrink import CONTEXT, TRAINED_CONTEXT, WINDOW, shrink_config
 
@@ -49,3 +59,36 @@ def test_rotary_factors_fit_the_small_heads_and_thresholds_the_small_context() -
     assert shrunken["original_max_position_embeddings"] == TRAINED_CONTEXT
     assert len(shrunken["long_factor"]) == small.hidden_size // small.num_attention_heads // 2
     assert len(parameters["long_factor"]) == 48
+
+
+def test_layers_that_read_another_s_cache_are_kept_beside_those_they_read() -> None:
+    small = shrink_config(Gemma3nTextConfig())
+    own = len(small.layer_types) - small.num_kv_shared_layers
+
+    assert small.num_kv_shared_layers == 2
+    assert set(small.layer_types[:own]) == set(small.layer_types[own:]) == {"sliding_attention", "full_attention"}
+    assert len(small.activation_sparsity_pattern) == len(small.intermediate_size) == small.num_hidden_layers
+
+
+def test_layers_with_and_without_experts_are_kept() -> None:
+    every_second = shrink_config(Llama4TextConfig(interleave_moe_layer_step=2))
+    all_but_first = shrink_config(DeepseekV3Config())
+
+    assert (every_second.num_hidden_layers, every_second.moe_layers) == (3, [1, 2])
+    assert (all_but_first.num_hidden_layers, all_but_first.first_k_dense_replace) == (2, 1)
+
+
+def test_few_experts_stay_in_as_many_groups() -> None:
+    grouped, alone = shrink_config(DeepseekV3Config()), shrink_config(MixtralConfig(num_local_experts=4))
+    greedy = shrink_config(DeepseekV2Config(num_experts_per_tok=6))
+
+    assert (grouped.n_routed_experts, grouped.num_experts_per_tok, grouped.n_group, grouped.topk_group) == (8, 3, 4, 2)
+    assert (alone.num_local_experts, alone.num_experts_per_tok) == (4, 2)
+    assert (greedy.n_routed_experts, greedy.n_group) == (8, None)
+
+
+def test_what_begins_at_a_position_begins_within_the_small_context() -> None:
+    small = shrink_config(Llama4TextConfig())
+
+    assert small.attention_chunk_size < CONTEXT
+    assert small.floor_scale < CONTEXT

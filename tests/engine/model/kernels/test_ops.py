@@ -12,7 +12,7 @@ from engine.cache.lanes import LaneStorage
 from engine.cache.layout import CacheGroup
 from engine.model.kernels import ops
 from engine.model.kernels.matrix import Matrix, pack
-from engine.model.kernels.native import Kind, Level
+from engine.model.kernels.native import Kind, Level, Weight
 from tests.engine.model.kernels.machine import LEVELS, opened, random_matrix, the_library
 
 HEADS, KV_HEADS, DIM, BLOCK_SIZE = 4, 2, 20, 16
@@ -54,6 +54,37 @@ def test_linear_is_the_product_with_the_decoded_matrix(
     if level is Level.AMX and kind is Kind.F16:
         dense = dense.bfloat16().float()  # what its tiles take
     torch.testing.assert_close(out, functional.linear(rows, dense, bias), atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("has_biases", [False, True])
+def test_grouped_is_linear_over_each_group_s_rows(kind: Kind, has_biases: bool, level: Level, pool: int) -> None:
+    matrices = [pack(the_library(), random_matrix(kind, 37, 64, seed=group)) for group in range(3)]
+    rows, biases = random(20, 64), random(3, 37, seed=1) if has_biases else None
+    form = [37, 64, int(kind is Kind.F32)]
+
+    out = ops.grouped(rows, [0, 6, 6, 20], weights_of(matrices), biases, form, level, pool)
+
+    first, last = ((rows[:6], 0), (rows[6:], 2))
+    parts = [
+        ops.linear(
+            part, matrices[group].data, None if biases is None else biases[group], form_of(matrices[group]), level, pool
+        )
+        for part, group in (first, last)
+    ]
+    assert torch.equal(out, torch.cat(parts))
+
+
+def weights_of(matrices: list[Matrix]) -> Tensor:
+    array = (Weight * len(matrices))(*(matrix.weight() for matrix in matrices))
+    return torch.frombuffer(bytearray(array), dtype=torch.uint8)
+
+
+def test_grouped_keeps_the_laws_of_operators(level: Level, pool: int) -> None:
+    matrices = [pack(the_library(), random_matrix(Kind.Q8, 37, 64, seed=group)) for group in range(2)]
+    form = [37, 64, 0]
+
+    torch.library.opcheck(ops.grouped, (random(5, 64), [0, 2, 5], weights_of(matrices), None, form, int(level), pool))
 
 
 def test_linear_keeps_the_laws_of_operators(level: Level, pool: int) -> None:
