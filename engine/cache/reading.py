@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape
-from engine.cache.mixers import read_states
+from engine.cache.mixers import BESIDE, RECURRENT, layer_kinds, read_states
 from engine.errors import ModelUnsupported
 
 REACHES = {
@@ -11,10 +11,8 @@ REACHES = {
     "attention": Reach.FULL,
     "sliding_attention": Reach.WINDOW,
     "chunked_attention": Reach.CHUNK,
+    BESIDE: Reach.FULL,
 }
-RECURRENT = frozenset(
-    {"linear_attention", "mamba", "mamba2", "conv", "recurrent"}
-)  # no rows; their states are in `mixers`
 WINDOWS_EVERYWHERE = frozenset({"mistral", "mixtral", "phi3", "qwen3_moe", "starcoder2"})  # a window, and no types
 
 
@@ -38,20 +36,13 @@ def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
 def _rules(config: object) -> list[tuple[Reach, int] | None]:
     """For each layer which positions it sees; None where it has no rows."""
     num_layers = field(config, "num_hidden_layers", "n_layer", "num_layers")
-    types: Sequence[str] | None = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
-    if getattr(config, "model_type", None) in ATTENTION_FREE:
-        return [None] * num_layers
-    if getattr(config, "model_type", None) in BOTH:  # every layer has attention beside its mixer
-        types = None
-    if types is None:
+    kinds = layer_kinds(config)
+    if not kinds:
         window = getattr(config, "sliding_window", None)
-        everywhere = getattr(config, "model_type", None) in WINDOWS_EVERYWHERE and isinstance(window, int)
-        return [(Reach.WINDOW, window) if everywhere else (Reach.FULL, 0)] * num_layers
-    return [_rule(config, kind) for kind in types]
-
-
-ATTENTION_FREE = frozenset({"mamba", "mamba2", "falcon_mamba"})
-BOTH = frozenset({"falcon_h1"})
+        if getattr(config, "model_type", None) in WINDOWS_EVERYWHERE and isinstance(window, int):
+            return [(Reach.WINDOW, window)] * num_layers
+        return [(Reach.FULL, 0)] * num_layers
+    return [_rule(config, kind) for kind in kinds]
 
 
 def _rule(config: object, kind: str) -> tuple[Reach, int] | None:
