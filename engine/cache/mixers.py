@@ -21,8 +21,8 @@ def read_states(config: object) -> tuple[StateGroup, ...]:
         return ()
     model = str(getattr(config, "model_type", None))
     if model not in MODELS:
-        kind = layer_kinds(config)[layers[0]]
-        raise ModelUnsupported(f"layers of type {kind} are not known in {model}, only in {', '.join(sorted(MODELS))}")
+        kind, known = layer_kinds(config)[layers[0]], ", ".join(sorted(MODELS))
+        raise ModelUnsupported(f"{model} can't be served: its layers of type {kind} are not run, only those of {known}")
     kind, arrays = MODELS[model]
     return (StateGroup(kind, layers, arrays(config)),)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
+from engine.model.shrink_mixers import shrink_mixers, shrink_periods
+
 WINDOW = 24
 CONTEXT = 320
 TRAINED_CONTEXT = 64  # what a rotary scaling takes for the context that the model was trained on
@@ -40,7 +42,8 @@ SIZES = {
 NUM_HEADS = 4
 MAX_EXPERTS, MAX_GROUPS, MAX_CHOSEN = 8, 4, 3
 EXPERT_FIELDS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-NUMBERED = ("moe_layers", "mlp_only_layers")  # lists of layers
+NUMBERED = ("moe_layers", "mlp_only_layers", "attn_layer_indices", "full_attn_idxs")  # lists of layers
+DERIVED = ("layer_types", "layers_num_experts")  # what may follow from other options
 MAX_KINDS = 3  # different entries in a list with one a layer that says what kind each is
 
 
@@ -54,9 +57,9 @@ def shrink_config(config: PreTrainedConfig) -> PreTrainedConfig:
     _shrink_heads(small)
     _shrink_experts(small)
     for name, size in SIZES.items():
-        derived = isinstance(getattr(type(small), name, None), property)
-        if not derived and (value := getattr(small, name, None)) is not None:
+        if not _is_derived(small, name) and (value := getattr(small, name, None)) is not None:
             setattr(small, name, [size] * len(value) if isinstance(value, list) else size)
+    shrink_mixers(small)
     small.pad_token_id = None
     for parameters in _rope_parameters(small):
         _shrink_rope(parameters, small)
@@ -74,7 +77,7 @@ def _chosen_layers(config: PreTrainedConfig) -> list[int]:
 
 def _layer_lists(config: PreTrainedConfig) -> dict[str, list[Any]]:
     """The options that have an entry for each layer."""
-    found = {"layer_types": getattr(config, "layer_types", None)} | config.to_dict()
+    found = {name: getattr(config, name, None) for name in DERIVED} | config.to_dict()
     return {
         name: value
         for name, value in found.items()
@@ -84,7 +87,7 @@ def _layer_lists(config: PreTrainedConfig) -> dict[str, list[Any]]:
 
 def _shrink_layers(small: PreTrainedConfig, config: PreTrainedConfig, layers: Sequence[int]) -> None:
     for name, value in _layer_lists(config).items():
-        if not isinstance(getattr(type(small), name, None), property):
+        if not _is_derived(small, name):
             setattr(small, name, [value[layer] for layer in layers])
     for name in NUMBERED:
         if (numbers := getattr(config, name, None)) is not None:
@@ -94,7 +97,14 @@ def _shrink_layers(small: PreTrainedConfig, config: PreTrainedConfig, layers: Se
         small.num_kv_shared_layers = sum(layer >= first_reader for layer in layers)
     if dense := getattr(config, "first_k_dense_replace", None):
         small.first_k_dense_replace = min(dense, 1)
+    shrink_periods(small, config, layers)
     small.num_hidden_layers = len(layers)
+
+
+def _is_derived(config: PreTrainedConfig, name: str) -> bool:
+    """Whether an option follows from others, under this name or the one it stands for."""
+    own_name = type(config).attribute_map.get(name, name)
+    return isinstance(getattr(type(config), own_name, None), property)
 
 
 def _shrink_experts(small: PreTrainedConfig) -> None:
@@ -112,7 +122,9 @@ def _shrink_experts(small: PreTrainedConfig) -> None:
 
 
 def _shrink_heads(small: PreTrainedConfig) -> None:
-    num_heads, num_kv_heads = small.num_attention_heads, getattr(small, "num_key_value_heads", None)
+    num_heads, num_kv_heads = getattr(small, "num_attention_heads", None), getattr(small, "num_key_value_heads", None)
+    if num_heads is None:
+        return  # every layer is recurrent
     small.num_attention_heads = NUM_HEADS
     if num_kv_heads is not None:
         small.num_key_value_heads = NUM_HEADS if num_kv_heads == num_heads else min(num_kv_heads, NUM_HEADS // 2)

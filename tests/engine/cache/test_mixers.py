@@ -100,7 +100,10 @@ def test_rows_are_kept_where_there_is_attention_alone_or_beside(
 def test_a_recurrent_layer_of_an_unknown_model_is_refused_by_its_kind() -> None:
     config = SimpleNamespace(model_type="minimax", layer_types=["full_attention", "linear_attention"])
 
-    with pytest.raises(ModelUnsupported, match="layers of type linear_attention are not known in minimax"):
+    with pytest.raises(
+        ModelUnsupported,
+        match="minimax can't be served: its layers of type linear_attention are not run, only those of",
+    ):
         read_states(config)
 
 

@@ -1,14 +1,21 @@
 from typing import Any
 
 from transformers import (
+    BambaConfig,
     DeepseekV2Config,
     DeepseekV3Config,
+    FalconH1Config,
     Gemma3nTextConfig,
     Gemma3TextConfig,
+    JambaConfig,
+    Lfm2Config,
     Llama4TextConfig,
     LlamaConfig,
+    Mamba2Config,
+    MambaConfig,
     MixtralConfig,
     Phi3Config,
+    Qwen3NextConfig,
     SmolLM3Config,
 )
 
@@ -92,3 +99,33 @@ def test_what_begins_at_a_position_begins_within_the_small_context() -> None:
 
     assert small.attention_chunk_size < CONTEXT
     assert small.floor_scale < CONTEXT
+
+
+HEADS: dict[str, Any] = {"num_attention_heads": 16, "num_key_value_heads": 4}
+
+
+def test_a_layer_of_each_kind_is_kept_where_a_period_or_a_list_of_numbers_says_which_is_what() -> None:
+    jamba = shrink_config(JambaConfig(num_hidden_layers=16, attn_layer_period=8, attn_layer_offset=4))
+    bamba = shrink_config(BambaConfig(num_hidden_layers=3, **HEADS, attn_layer_indices=[2]))
+    short = shrink_config(Lfm2Config(num_hidden_layers=4, **HEADS, full_attn_idxs=[2]))
+
+    assert jamba.layers_block_type == ["mamba", "mamba", "attention"]
+    assert jamba.layers_num_experts == [1, 8, 1]
+    assert bamba.layers_block_type == ["linear_attention", "linear_attention", "full_attention"]
+    assert short.layer_types == ["conv", "conv", "full_attention"]
+
+
+def test_the_sizes_of_mixers_fit_each_other() -> None:
+    mamba, mamba2 = shrink_config(MambaConfig()), shrink_config(Mamba2Config())
+    beside = shrink_config(FalconH1Config(mamba_d_ssm=None, mamba_n_heads=128))
+    apart = shrink_config(FalconH1Config(mamba_d_ssm=1024, mamba_n_heads=32, mamba_n_groups=1))
+    delta = shrink_config(Qwen3NextConfig())
+
+    assert (mamba.hidden_size, mamba.intermediate_size, mamba.state_size) == (128, 256, 16)
+    assert mamba2.num_heads * mamba2.head_dim == mamba2.expand * mamba2.hidden_size
+    assert (mamba2.n_groups, mamba2.num_hidden_layers) == (2, 2)
+    assert beside.mamba_n_heads * beside.mamba_d_head == beside.mamba_expand * beside.hidden_size
+    assert apart.mamba_n_heads * apart.mamba_d_head == apart.mamba_d_ssm
+    assert (apart.mamba_n_groups, apart.layers_block_type) == (1, ["hybrid", "hybrid"])
+    assert (delta.linear_num_key_heads, delta.linear_num_value_heads, delta.linear_key_head_dim) == (2, 4, 32)
+    assert delta.layer_types == ["linear_attention", "linear_attention", "full_attention"]

@@ -3,16 +3,16 @@ from transformers import (
     BloomConfig,
     CLIPTextConfig,
     FalconConfig,
-    FalconH1Config,
     Gemma3Config,
-    JambaConfig,
-    Lfm2Config,
     LlamaConfig,
-    Mamba2Config,
+    MiniMaxConfig,
     MptConfig,
+    NemotronHConfig,
     PreTrainedConfig,
-    Qwen3NextConfig,
+    RecurrentGemmaConfig,
+    RwkvConfig,
     T5Config,
+    Zamba2Config,
 )
 
 from engine.errors import ModelUnsupported
@@ -26,11 +26,11 @@ REFUSED = [
     (BloomConfig(), "bloom .*ALiBi"),
     (MptConfig(), "mpt .*ALiBi"),
     (FalconConfig(alibi=True), "falcon .*ALiBi"),
-    (Mamba2Config(), r"mamba2 .*recurrent layers.*\(state_size\)"),
-    (JambaConfig(), r"jamba .*recurrent layers.*\(mamba_d_state\)"),
-    (FalconH1Config(), r"falcon_h1 .*recurrent layers.*\(mamba_d_state\)"),
-    (Lfm2Config(), r"lfm2 .*recurrent layers.*\(conv_L_cache\)"),
-    (Qwen3NextConfig(), r"qwen3_next .*recurrent layers.*\(linear_conv_kernel_dim\)"),
+    (RwkvConfig(), "rwkv .*a state of a kind"),
+    (MiniMaxConfig(num_hidden_layers=2), "minimax .*layers of type linear_attention are not run, only those of bamba"),
+    (NemotronHConfig(), "nemotron_h .*layers of type linear_attention are not run"),
+    (RecurrentGemmaConfig(), "recurrent_gemma .*layers of type linear_attention are not run"),
+    (Zamba2Config(), "zamba2 .*layers of type .* are not run"),
 ]
 
 
