@@ -560,7 +560,7 @@ MUTANTS = (
         "a float32 matrix is multiplied with rows that were split for its neighbours",
         (
             "engine/model/parameters.py",
-            "_alike",
+            "alike",
             'return [encode_as(part, "float32") for part in parts]',
             "return parts",
         ),
@@ -629,5 +629,40 @@ MUTANTS = (
         "native",
         "kernels read the step's first block table for every sequence",
         ("engine/model/kernels/tiles.inc", "tile_of", "step.blocks + span.table", "step.blocks"),
+    ),
+    mutant(
+        "native",
+        "rows of groups are split for float32 matrices too",
+        ("engine/model/kernels/ops.py", "grouped", "level == Level.AMX and not plain_rows", "level == Level.AMX"),
+    ),
+    mutant(
+        "modules",
+        "what an expert gave goes to another of its rows",
+        ("engine/model/experts.py", "Experts.forward", ".index_copy_(0, order,", ".index_copy_(0, order.argsort(),"),
+    ),
+    mutant(
+        "modules",
+        "an expert reads rows that its router should have scaled",
+        ("engine/model/experts.py", "Experts.forward", "rows * weights if self.scales_inputs else rows", "rows"),
+    ),
+    mutant(
+        "modules",
+        "a router's last rows are computed among fewer",
+        ("engine/model/experts.py", "FixedRows.forward", "-len(rows) % self.num_rows", "0"),
+    ),
+    mutant(
+        "modules",
+        "a latent query forgets the part that is turned",
+        ("engine/model/latent.py", "Latent.absorb", ", turned], dim=-1)", ", turned * 0], dim=-1)"),
+    ),
+    mutant(
+        "modules",
+        "the temperature grows one position late",
+        ("engine/model/tempered.py", "Tempered.forward", "self._positions.now + 1", "self._positions.now"),
+    ),
+    mutant(
+        "modules",
+        "a small copy has no layer that reads another's cache",
+        ("engine/model/shrink.py", "_chosen_layers", "(layer >= first_reader, *", "(False, *"),
     ),
 )
