@@ -42,6 +42,11 @@ def a_request(
     )
 
 
+def blocks_of(sequence: Sequence, group: int = 0) -> list[int]:
+    """What a sequence holds of one cache group."""
+    return sequence.held.tables[group].blocks
+
+
 class Parts:
     """Admission, plan and commit, joined by hand. Time stands still unless a test moves `now`."""
 

@@ -5,7 +5,7 @@ import pytest
 from engine.errors import EngineStopped
 from engine.request import Delta, End, FinishReason, Request, Stopping, Usage
 from engine.sequence import Sequence, State
-from engine.step import Advance, Plan, StepResult, Ticket
+from engine.step import Advance, Plan, StepResult, Table, Ticket
 from tests.answer import Answer, answer
 from tests.laws.shape import Shape
 from tests.parts import GREEDY, Parts, a_request
@@ -86,9 +86,9 @@ def test_a_request_that_chooses_nothing_ends_with_all_its_prompt_computed() -> N
         lambda ticket: replace(ticket, incarnation=ticket.incarnation + 1),
         lambda ticket: replace(ticket, base=ticket.base - 1),
         lambda ticket: replace(ticket, sequence="another/0"),
-        lambda ticket: replace(ticket, blocks=(7,)),
+        lambda ticket: replace(ticket, tables=(Table((7,)),)),
     ],
-    ids=["epoch", "incarnation", "base", "sequence", "blocks"],
+    ids=["epoch", "incarnation", "base", "sequence", "tables"],
 )
 def test_a_result_that_does_not_fit_is_dropped_whole_and_its_sequence_starts_again(change: object) -> None:
     assert callable(change)
@@ -104,7 +104,7 @@ def test_a_result_that_does_not_fit_is_dropped_whole_and_its_sequence_starts_aga
 
     assert outcome.advances == ()
     assert (sequence.tokens, sequence.prompt_logprobs, sequence.ledger.accepted) == (tokens, scores, accepted)
-    assert (sequence.state, sequence.blocks, sequence.ledger.planned) == (State.WAITING, [], 0)
+    assert (sequence.state, sequence.held.anything, sequence.ledger.planned) == (State.WAITING, False, 0)
     assert parts.stats.rollbacks == {"stale": 1}
 
 

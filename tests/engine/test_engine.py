@@ -1,16 +1,16 @@
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from engine.errors import Draining, EmptyPrompt, EngineStopped, SlowReader, StepFailed
 from engine.request import Delta, End, FinishReason
-from engine.sequence import State
+from engine.sequence import Sequence, State
 from engine.stats import StepRecord
 from tests.laws.held_runner import HeldRunner, StepBroke
 from tests.laws.shape import Shape
 from tests.laws.world import World
-from tests.parts import a_request
+from tests.parts import a_request, blocks_of
 
 FEW = Shape(num_blocks=8, block_size=2, max_sequences=3)
 
@@ -102,7 +102,7 @@ def test_one_choice_more_or_less_changes_nothing_for_the_others(world: World) ->
 
 
 def test_a_slow_readers_sequence_pauses_goes_on_when_read_and_ends_after_the_limit(world: World) -> None:
-    world.open([a_request((2, 3), max_tokens=12)], eager=False)
+    world.open([a_request((6, 7), max_tokens=12)], eager=False)  # whose outputs all have text at once
     finish(world, FEW.max_buffered_deltas + 1)
     assert world.runner.flight is None
     assert world.engine.snapshot().paused == 1
@@ -163,11 +163,15 @@ def test_an_engine_whose_every_step_fails_gives_up_and_ends_every_stream(world: 
         assert client.deltas[-1].end.reason is FinishReason.ERROR
 
 
-@pytest.mark.parametrize("ruin", ["tokens", "blocks"])
-def test_a_law_that_is_broken_ends_the_engine_and_every_stream(world: World, ruin: str) -> None:
+@pytest.mark.parametrize(
+    "ruin",
+    [lambda sequence: sequence.tokens.append(0), lambda sequence: blocks_of(sequence).append(0)],
+    ids=["tokens", "blocks"],
+)
+def test_a_law_that_is_broken_ends_the_engine_and_every_stream(world: World, ruin: Callable[[Sequence], None]) -> None:
     world.open([a_request((2, 3), id="first"), a_request((4, 5), id="second")], eager=True)
     finish(world, 1)
-    getattr(world.engine._roster.running[0], ruin).append(0)
+    ruin(world.engine._roster.running[0])
 
     with pytest.raises(AssertionError):
         world.finish()

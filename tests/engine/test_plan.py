@@ -4,9 +4,9 @@ from engine.pace import LOOK_EVERY, Load, Pace, Streams
 from engine.plan import OLDEST_PART, Decision, Grant
 from engine.request import Request, Sampling, Stopping
 from engine.sequence import Sequence, State
-from engine.step import Choose, Plan, Score
+from engine.step import Choose, Plan, Score, Table
 from tests.laws.shape import Shape
-from tests.parts import GREEDY, Parts, a_request
+from tests.parts import GREEDY, Parts, a_request, blocks_of
 
 
 def positions(plan: Plan) -> dict[str, int]:
@@ -156,7 +156,7 @@ def test_a_decision_changes_nothing() -> None:
     sequence = parts.run(a_request())
 
     assert parts.decide() == parts.decide()
-    assert (sequence.blocks, sequence.ledger.planned) == ([], 0)
+    assert (blocks_of(sequence), sequence.ledger.planned) == ([], 0)
 
 
 # -- blocks and preemption --------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_the_last_sequence_gives_its_cache_to_those_before_it() -> None:
         parts.apply(plan)
 
     assert last.state is State.WAITING
-    assert last.blocks == []
+    assert not last.held.anything
     assert positions(plan) == {"first": 1}
     assert first.epoch == 0
     assert parts.stats.preemptions == 1
@@ -199,7 +199,7 @@ def test_a_paused_sequences_cache_goes_before_a_running_ones() -> None:
 
     assert parts.decide() == Decision((Grant(first, 1),), victims=(paused,))
     parts.apply(parts.issue())
-    assert (paused.state, paused.blocks, last.state) == (State.PAUSED, [], State.RUNNING)
+    assert (paused.state, paused.held.anything, last.state) == (State.PAUSED, False, State.RUNNING)
 
 
 def test_a_lower_priority_number_takes_the_cache_of_an_earlier_arrival() -> None:
@@ -226,7 +226,7 @@ def test_what_a_victim_shares_is_not_counted_as_freed() -> None:
     parts = Parts(Shape(num_blocks=4, block_size=2))
     first = decoding(parts, (2, 3, 4), "first")
     twin = decoding(parts, (2, 3, 5), "twin")
-    assert twin.blocks[0] == first.blocks[0]
+    assert blocks_of(twin)[0] == blocks_of(first)[0]
 
     parts.step_until(lambda: twin.state is not State.RUNNING)
     parts.apply(parts.issue())
@@ -242,7 +242,7 @@ def test_a_reservation_moves_planned_and_gives_each_chunk_its_ticket() -> None:
     plan = parts.issue()
 
     ticket = plan.chunks[0].ticket
-    assert (ticket.epoch, ticket.incarnation, ticket.base, ticket.blocks) == (0, 7, 0, (0, 1))
+    assert (ticket.epoch, ticket.incarnation, ticket.base, ticket.tables) == (0, 7, 0, (Table((0, 1)),))
     assert sequence.ledger.planned == plan.chunks[0].stop == 3
 
 

@@ -59,11 +59,10 @@ def test_a_hit_leaves_one_token_and_every_prompt_logprob_that_is_still_wanted() 
 def test_an_invalidated_sequence_keeps_its_tokens_in_a_new_epoch() -> None:
     sequence = a_sequence()
     accept(sequence, 7)
-    sequence.num_indexed = 1
 
     sequence.invalidate()
 
-    assert (sequence.tokens, sequence.num_owed, sequence.epoch, sequence.num_indexed) == ([2, 3, 4, 7], 4, 1, 0)
+    assert (sequence.tokens, sequence.num_owed, sequence.epoch) == ([2, 3, 4, 7], 4, 1)
 
 
 def test_the_lower_priority_number_goes_first_then_the_earlier_arrival() -> None:
@@ -74,12 +73,12 @@ def test_the_lower_priority_number_goes_first_then_the_earlier_arrival() -> None
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.FINISHED])
-def test_only_running_and_paused_sequences_hold_blocks(state: State) -> None:
+def test_only_running_and_paused_sequences_hold_cache(state: State) -> None:
     sequence = a_sequence()
-    sequence.blocks.append(0)
+    sequence.held.num_blocks = 1
     sequence.state = state
 
-    with pytest.raises(AssertionError, match="holds no blocks"):
+    with pytest.raises(AssertionError, match="holds no cache"):
         sequence.check()
 
 

@@ -1,5 +1,5 @@
 from engine.request import Delta
-from engine.stats import BlockCounts, Snapshot, StepRow
+from engine.stats import BlockCounts, Snapshot, StepRow, TableView
 from engine.step import Advance
 from engine.view import issued_blocks, snapshot_of, step_record
 from tests.laws.shape import Shape
@@ -36,7 +36,7 @@ def test_what_is_shown_is_what_the_ledgers_say() -> None:
     assert shown.positions == parts.stats.positions
     assert shown.blocks == BlockCounts(free=4, allocated=2, shared=2, cached=0)
     views = {view.id: view for view in shown.sequences}
-    assert views[first.id].blocks == ((0, 2), (1, 2), (2, 1))
+    assert views[first.id].tables == (TableView(0, 0, ((0, 2), (1, 2), (2, 1))),)
     assert views[second.id].cached_tokens == 4
     assert views[second.id].age_seconds == 3.0
 
@@ -84,7 +84,7 @@ def test_a_step_record_tells_the_marks_the_chunk_the_tokens_and_the_blocks() -> 
     parts = Parts()
     sequence = parts.run(a_request((2, 3, 4)))
     plan = parts.issue()
-    blocks = issued_blocks(plan, parts.tables)
+    blocks = issued_blocks(plan, parts.roster, parts.tables)
     outcome = parts.apply(plan)
 
     record = step_record(plan, outcome.advances, blocks)
@@ -99,7 +99,7 @@ def test_a_step_record_tells_the_marks_the_chunk_the_tokens_and_the_blocks() -> 
             published=outcome.advances[0].publish_upto,
             chunk=(0, 3),
             tokens=tuple(sequence.tokens[3:]),
-            blocks=((0, 1), (1, 1)),
+            tables=(TableView(0, 0, ((0, 1), (1, 1))),),
         ),
     )
 
@@ -109,7 +109,7 @@ def test_a_step_record_has_no_row_for_what_was_dropped_and_takes_the_steps_own_a
     parts.run(a_request((2, 3), id="first"))
     parts.run(a_request((4, 5), id="second"))
     plan = parts.issue()
-    blocks = issued_blocks(plan, parts.tables)
+    blocks = issued_blocks(plan, parts.roster, parts.tables)
     first = parts.apply(plan).advances[0]
     later = Advance(first.sequence, first.marks, 99, Delta(0))
 

@@ -15,6 +15,8 @@ from config.flags import add_flags
 from config.load import resolve
 from config.settings import Settings
 from engine.build import Built
+from engine.cache.layout import CacheGroup, Layout, RowShape
+from engine.cache.sizing import CacheSizes
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.errors import ModelNotFound
@@ -26,6 +28,7 @@ from server.logs import open_log
 from server.serve import serve
 
 NUM_BLOCKS, BLOCK_SIZE = 4096, 16
+LAYOUT = Layout((CacheGroup((0,), RowShape(1, 1, 1, "float32")),))
 ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 
 
@@ -99,7 +102,7 @@ def build(settings: Settings, script: Script) -> Built:
     return Built(
         engine=Engine(
             runner=ScriptedRunner(script),
-            tables=BlockTables(num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE, fingerprint="scripted"),
+            tables=BlockTables(LAYOUT, CacheSizes(NUM_BLOCKS), block_size=BLOCK_SIZE, fingerprint="scripted"),
             info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", "a script", cache),
             vocabulary=ByteTokenizer.vocabulary,
             settings=settings.engine,

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.held import GroupTable, Held
+
 ENGINE = Path(__file__).parent.parent.parent / "engine"
 READS = {"planned", "computed", "accepted", "published", "marks", "in_flight", "check"}
 MOVERS = {
@@ -18,9 +20,9 @@ WRITERS = {
     "prompt_logprobs": {"commit.py"},
     "first_output_at": {"commit.py"},
     "last_output_at": {"commit.py"},
-    "blocks": {"cache/tables.py"},
-    "keys": {"cache/prefix.py"},
-    "num_indexed": {"cache/tables.py", "sequence.py"},
+    "held": {"commit.py", "stops.py"},  # fields of their own; a sequence's is written into and stays
+    "keys": {"cache/tables.py"},  # by PrefixKeys, which it calls
+    "stem": {"cache/tables.py"},
     "state": {"roster.py"},
     "cached_tokens": {"admission.py"},
     "admitted_at": {"admission.py"},
@@ -30,6 +32,17 @@ WRITERS = {
     "failures": {"commit.py", "engine.py"},
     "failed_upto": {"engine.py"},
     "epoch": {"sequence.py"},
+}
+HELD = {  # what a sequence holds: the fields of `Held` and of its tables
+    "tables": {"cache/tables.py"},
+    "blocks": {"cache/tables.py"},
+    "first": {"cache/tables.py"},
+    "num_blocks": {"cache/tables.py"},
+    "num_indexed": {"cache/tables.py"},
+    "slot": {"cache/slots.py"},
+    "source": {"cache/slots.py"},
+    "taking": {"cache/slots.py"},
+    "latest": {"cache/slots.py"},
 }
 MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"}
 
@@ -55,7 +68,7 @@ def written(target: ast.AST) -> Iterator[str]:
         target = target.value
     if isinstance(target, ast.Attribute):
         yield target.attr
-    elif isinstance(target, ast.Tuple):
+    elif isinstance(target, ast.Tuple | ast.List):
         for element in target.elts:
             yield from written(element)
 
@@ -114,3 +127,11 @@ def test_each_field_of_a_sequence_has_its_writers_and_no_others() -> None:
 
     for field, modules in WRITERS.items():
         assert {module for module in fields if field in fields[module]} <= modules, field
+
+
+def test_what_a_sequence_holds_of_the_cache_is_written_by_block_tables_and_state_slots_alone() -> None:
+    fields = {module: set(writes(tree)) for module, tree in sources() if not module.startswith("model/")}
+
+    assert HELD.keys() == {name for part in (Held, GroupTable) for name in part.__slots__}
+    for field, modules in HELD.items():
+        assert {module for module in fields if field in fields[module]} == modules, field

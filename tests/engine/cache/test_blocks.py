@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -37,7 +39,7 @@ def test_a_released_block_is_free_unless_it_is_indexed() -> None:
     pool.release(blocks)
 
     assert pool.counts() == BlockCounts(free=3, allocated=0, shared=0, cached=1)
-    assert [pool.is_free(block) for block in range(4)] == [False, True, True, True]
+    assert pool.free_units() == [1, 2, 3]
 
 
 def test_free_blocks_go_before_cached_ones() -> None:
@@ -121,8 +123,8 @@ def test_what_tables_would_free_counts_only_blocks_that_nobody_else_owns() -> No
     pool.share(shared)
     first, second = [*shared, *pool.reserve(1)], [*shared, *pool.reserve(2)]
 
-    assert pool.num_freed_by([first]) == 1
-    assert pool.num_freed_by([first, second]) == 4
+    assert pool.num_freed_by(first) == 1
+    assert pool.num_freed_by([*first, *second]) == 4
 
 
 def test_a_check_names_the_block_whose_count_is_wrong() -> None:
@@ -133,22 +135,112 @@ def test_a_check_names_the_block_whose_count_is_wrong() -> None:
         pool.check([])
 
 
+# -- blocks of several units --------------------------------------------------------------------
+
+
+def test_a_wide_block_takes_and_gives_back_all_its_units_at_once() -> None:
+    pool, evicted = pool_of(6)
+    [narrow], wide = pool.reserve(1), pool.reserve(2, width=2)
+
+    assert [pool.units(block) for block in (narrow, *wide)] == [(0,), (1, 2), (3, 4)]
+    assert pool.counts() == BlockCounts(free=1, allocated=5, shared=0, cached=0)
+    assert pool.num_freed_by([narrow, *wide]) == 5
+    cache(pool, wide)
+    assert (pool.num_available, pool.counts().cached, pool.num_cached(wide)) == (5, 4, 4)
+
+    [widest] = pool.reserve(1, width=3)
+
+    assert (evicted, pool.units(widest)) == ([wide[1]], (3, 4, 5))
+    pool.check([narrow, widest])
+
+
+def test_a_wide_block_that_is_shared_counts_with_all_its_units() -> None:
+    pool, _ = pool_of(6)
+    blocks = pool.reserve(1, width=3)
+    pool.keep(blocks[0])
+
+    pool.share(blocks)
+
+    assert pool.counts() == BlockCounts(free=3, allocated=0, shared=3, cached=0)
+    pool.release(blocks)
+    pool.release(blocks)
+    assert pool.counts() == BlockCounts(free=3, allocated=0, shared=0, cached=3)
+
+
+def test_blocks_of_one_kind_are_counted_apart_and_what_is_free_is_free_for_all() -> None:
+    pool, _ = pool_of(9)
+    first, second = pool.reserve(2, width=1, kind=0), pool.reserve(2, width=2, kind=1)
+    pool.keep(second[0])
+    pool.share(second[:1])
+    cache(pool, first[:1])
+
+    assert pool.counts_of(0) == BlockCounts(free=3, allocated=1, shared=0, cached=1)
+    assert pool.counts_of(1) == BlockCounts(free=3, allocated=2, shared=2, cached=0)
+
+
+def test_a_cached_block_may_be_evicted_at_once_or_be_the_next_and_one_with_owners_may_not() -> None:
+    pool, evicted = pool_of(4)
+    blocks = pool.reserve(3)
+    cache(pool, blocks)
+    pool.share(blocks[:1])
+
+    pool.drop(blocks[0])
+    pool.drop(blocks[1])
+    assert evicted == [blocks[1]]
+    pool.reserve(2)
+    pool.release(blocks[:1])
+    pool.put_first(blocks[0])
+    pool.reserve(1)
+
+    assert evicted == [blocks[1], blocks[0]]
+
+
+@pytest.mark.parametrize(
+    ("ruin", "law"),
+    [
+        (lambda pool: pool._free.pop(), "every unit is somewhere, once"),
+        (lambda pool: pool._free.append(pool._free[0]), "a unit is free once"),
+        (lambda pool: pool._wide.update({5: (5, 4)}), "only blocks that are somewhere are wide"),
+        (lambda pool: pool._indexed.clear(), "cached blocks are the indexed, unowned"),
+        (lambda pool: setattr(pool, "_num_cached_units", 0), "cached units are counted"),
+        (lambda pool: setattr(pool, "_num_shared_units", 1), "shared units are counted"),
+    ],
+)
+def test_a_check_finds_units_that_are_lost_doubled_or_counted_wrong(
+    ruin: Callable[[BlockPool], None], law: str
+) -> None:
+    pool, _ = pool_of(6)
+    blocks = pool.reserve(1, width=2)
+    cache(pool, pool.reserve(1))
+    pool.check(blocks)
+
+    ruin(pool)
+
+    with pytest.raises(AssertionError, match=law):
+        pool.check(blocks)
+
+
 class PoolMachine(RuleBasedStateMachine):
-    """Owners that reserve, index, share and release in any order."""
+    """Owners that reserve blocks of one to three units, index, share and release them in any order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.known: set[int] = set()
-        self.pool = BlockPool(6, on_evict=self.known.remove)
+        self.pool = BlockPool(8, on_evict=self.known.remove)
         self.tables: list[list[int]] = []
+        self.units: dict[int, tuple[int, ...]] = {}  # of every block, as it was handed out
 
-    @rule(count=st.integers(0, 6))
-    def reserve(self, count: int) -> None:
-        if count <= self.pool.num_available:
-            blocks = self.pool.reserve(count)
-            held = {block for table in self.tables for block in table}
-            assert not held.intersection(blocks), "what is owned is not handed out"
-            assert not self.known.intersection(blocks), "what is handed out is forgotten"
+    @rule(count=st.integers(0, 6), width=st.integers(1, 3))
+    def reserve(self, count: int, width: int) -> None:
+        if count * width <= self.pool.num_available:
+            owned = {unit for table in self.tables for block in table for unit in self.units[block]}
+            blocks = self.pool.reserve(count, width, kind=width)
+            self.units |= {block: self.pool.units(block) for block in blocks}
+            taken = [unit for block in blocks for unit in self.units[block]]
+            assert len(set(taken)) == len(taken) == count * width
+            assert not owned.intersection(taken), "what is owned is not handed out"
+            known = {unit for block in self.known for unit in self.pool.units(block)}
+            assert not known.intersection(taken), "what is handed out is forgotten"
             self.tables.append(blocks)
 
     @precondition(lambda self: self.tables)
@@ -171,15 +263,34 @@ class PoolMachine(RuleBasedStateMachine):
     @rule(index=st.integers(0, 5))
     def release(self, index: int) -> None:
         table = self.tables.pop(index % len(self.tables))
-        before, freed = self.pool.num_available, self.pool.num_freed_by([table])
+        before, freed = self.pool.num_available, self.pool.num_freed_by(table)
         self.pool.release(table)
         assert self.pool.num_available == before + freed
 
+    @precondition(lambda self: self.known)
+    @rule(index=st.integers(0, 5), at_once=st.booleans())
+    def evict(self, index: int, *, at_once: bool) -> None:
+        block = sorted(self.known)[index % len(self.known)]
+        owners = self.pool.owners(block)
+        if at_once:
+            self.pool.drop(block)
+        else:
+            self.pool.put_first(block)
+        assert (block in self.known) == (not at_once or owners > 0), "what has owners stays"
+
     @invariant()
     def the_accounts_agree(self) -> None:
-        self.pool.check(self.tables)
+        held = [block for table in self.tables for block in table]
+        self.pool.check(held)
         counts = self.pool.counts()
-        assert counts.free + counts.allocated + counts.shared + counts.cached == 6
+        assert counts.free + counts.allocated + counts.shared + counts.cached == 8
+        assert all(self.pool.units(block) == self.units[block] for block in {*held, *self.known}), (
+            "a block stays itself"
+        )
+        kinds = [self.pool.counts_of(width) for width in (1, 2, 3)]
+        assert sum(kind.allocated for kind in kinds) == counts.allocated
+        assert sum(kind.shared for kind in kinds) == counts.shared
+        assert sum(kind.cached for kind in kinds) == counts.cached
 
 
 TestPoolMachine = PoolMachine.TestCase

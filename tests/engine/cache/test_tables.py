@@ -1,48 +1,16 @@
 import pytest
 
-from engine.cache.tables import BlockTables, Match
-from engine.ledger import Accepted, Computed, Planned, Positions
+from engine.ledger import Accepted, Computed, Planned
 from engine.sequence import Sequence
-from tests.parts import a_request
+from tests.engine.cache.places import PROMPT, a_sequence, compute, computed, found, some_tables, start
+from tests.parts import blocks_of
 
-PROMPT = (2, 3, 4, 5, 2, 3)
-
-
-def some_tables(num_blocks: int = 8, *, prefix_caching: bool = True) -> BlockTables:
-    return BlockTables(num_blocks=num_blocks, block_size=2, fingerprint="digest", prefix_caching=prefix_caching)
-
-
-def a_sequence(
-    prompt: tuple[int, ...] = PROMPT, *, number: int = 1, salt: str = "", prompt_logprobs: int | None = None
-) -> Sequence:
-    request = a_request(prompt, id=f"request-{number}", salt=salt, prompt_logprobs=prompt_logprobs)
-    return Sequence(request, 0, number=number, max_length=20, positions=Positions(), arrived_at=0.0)
-
-
-def start(tables: BlockTables, sequence: Sequence) -> Match:
-    match = tables.match(sequence)
-    tables.seat(sequence, match)
-    sequence.ledger.admit(match.num_positions)
-    return match
-
-
-def compute(tables: BlockTables, sequence: Sequence, upto: int) -> None:
-    """Reserve, plan and commit positions below `upto`, as a step does."""
-    tables.reserve([(sequence, upto)])
-    sequence.ledger.plan(Planned(upto))
-    sequence.ledger.commit(Computed(upto), Accepted(len(sequence.tokens)))
-    tables.index(sequence)
-
-
-def computed(tables: BlockTables, sequence: Sequence) -> Sequence:
-    """A sequence whose prompt is in the cache, but for its last token."""
-    start(tables, sequence)
-    compute(tables, sequence, len(sequence.tokens) - 1)
-    return sequence
+NOTHING = ((), 0)
 
 
 def test_a_sequence_lacks_the_blocks_of_positions_that_it_has_no_place_for() -> None:
     tables, sequence = some_tables(), a_sequence()
+    start(tables, sequence)
     tables.reserve([(sequence, 3)])
 
     assert [tables.num_missing(sequence, upto) for upto in (0, 4, 5, 8)] == [0, 0, 1, 2]
@@ -50,19 +18,23 @@ def test_a_sequence_lacks_the_blocks_of_positions_that_it_has_no_place_for() -> 
 
 def test_a_reservation_gives_every_sequence_all_its_blocks() -> None:
     tables, first, second = some_tables(), a_sequence(number=1), a_sequence(number=2)
+    start(tables, first)
+    start(tables, second)
 
     tables.reserve([(first, 5), (second, 2)])
 
-    assert (first.blocks, second.blocks) == ([0, 1, 2], [3])
+    assert (blocks_of(first), blocks_of(second)) == ([0, 1, 2], [3])
 
 
 def test_a_reservation_that_does_not_fit_takes_nothing() -> None:
     tables, first, second = some_tables(num_blocks=3), a_sequence(number=1), a_sequence(number=2)
+    start(tables, first)
+    start(tables, second)
 
     with pytest.raises(AssertionError, match="the plan fits the pool"):
         tables.reserve([(first, 4), (second, 4)])
 
-    assert first.blocks == second.blocks == []
+    assert blocks_of(first) == blocks_of(second) == []
     assert tables.pool.num_available == 3
 
 
@@ -72,11 +44,11 @@ def test_blocks_are_known_once_they_are_computed_and_not_before() -> None:
     tables.reserve([(sequence, 6)])
     sequence.ledger.plan(Planned(6))
 
-    assert tables.match(twin) == Match((), 0)
+    assert found(tables.match(twin)) == NOTHING
 
     sequence.ledger.commit(Computed(3), Accepted(6))
     tables.index(sequence)
-    assert tables.match(twin) == Match((0,), 2)
+    assert found(tables.match(twin)) == ((0,), 2)
 
 
 def test_a_hit_leaves_a_token_to_compute() -> None:
@@ -85,8 +57,8 @@ def test_a_hit_leaves_a_token_to_compute() -> None:
     start(tables, sequence)
     compute(tables, sequence, 6)
 
-    assert tables.match(a_sequence(number=2)) == Match((0, 1), 4)
-    assert tables.match(a_sequence((*PROMPT, 7), number=3)) == Match((0, 1, 2), 6)
+    assert found(tables.match(a_sequence(number=2))) == ((0, 1), 4)
+    assert found(tables.match(a_sequence((*PROMPT, 7), number=3))) == ((0, 1, 2), 6)
 
 
 def test_a_request_that_wants_the_prompts_logprobs_takes_no_hit_and_leaves_its_blocks_to_others() -> None:
@@ -95,8 +67,8 @@ def test_a_request_that_wants_the_prompts_logprobs_takes_no_hit_and_leaves_its_b
     start(tables, scoring)
     compute(tables, scoring, 6)
 
-    assert tables.match(a_sequence(number=2, prompt_logprobs=0)) == Match((), 0)
-    assert tables.match(a_sequence(number=3)) == Match((0, 1), 4)
+    assert found(tables.match(a_sequence(number=2, prompt_logprobs=0))) == NOTHING
+    assert found(tables.match(a_sequence(number=3))) == ((0, 1), 4)
 
 
 def test_a_matched_block_is_shared_and_not_written() -> None:
@@ -107,8 +79,8 @@ def test_a_matched_block_is_shared_and_not_written() -> None:
     start(tables, second)
     compute(tables, second, 6)
 
-    assert second.blocks[:2] == first.blocks[:2]
-    assert tables.owners_of(second.blocks) == ((0, 2), (1, 2), (3, 1))
+    assert blocks_of(second)[:2] == blocks_of(first)[:2]
+    assert tables.view(second)[0].blocks == ((0, 2), (1, 2), (3, 1))
     tables.check([first, second])
 
 
@@ -116,8 +88,8 @@ def test_without_prefix_caching_nothing_is_known() -> None:
     tables = some_tables(prefix_caching=False)
     computed(tables, a_sequence(number=1))
 
-    assert tables.match(a_sequence(number=2)) == Match((), 0)
-    assert len(tables.prefix) == 0
+    assert found(tables.match(a_sequence(number=2))) == NOTHING
+    assert len(tables.indexes[0]) == 0
 
 
 def test_a_sequence_that_ends_leaves_its_full_blocks_to_later_ones() -> None:
@@ -126,19 +98,20 @@ def test_a_sequence_that_ends_leaves_its_full_blocks_to_later_ones() -> None:
 
     tables.release(sequence)
 
-    assert sequence.blocks == []
+    assert list(sequence.held.blocks()) == []
     assert tables.pool.counts().cached == 2
-    assert tables.match(a_sequence(number=2)) == Match((0, 1), 4)
+    assert found(tables.match(a_sequence(number=2))) == ((0, 1), 4)
 
 
 def test_of_a_released_table_the_head_is_evicted_last() -> None:
     tables = some_tables(num_blocks=4)
     tables.release(computed(tables, a_sequence(number=1)))
     other = a_sequence((9, 9, 9, 9, 9, 9), number=2)
+    start(tables, other)
 
     tables.reserve([(other, 6)])
 
-    assert tables.match(a_sequence(number=3)) == Match((0,), 2)
+    assert found(tables.match(a_sequence(number=3))) == ((0,), 2)
 
 
 def test_a_preempted_sequence_keeps_its_tokens_and_finds_its_own_blocks_again() -> None:
@@ -147,9 +120,9 @@ def test_a_preempted_sequence_keeps_its_tokens_and_finds_its_own_blocks_again() 
     epoch = sequence.epoch
 
     tables.preempt(sequence)
-    assert (sequence.blocks, sequence.ledger.computed, sequence.epoch) == ([], 0, epoch + 1)
+    assert (list(sequence.held.blocks()), sequence.ledger.computed, sequence.epoch) == ([], 0, epoch + 1)
 
-    assert start(tables, sequence) == Match((0, 1), 4)
+    assert found(start(tables, sequence)) == ((0, 1), 4)
     assert tuple(sequence.tokens) == PROMPT
     tables.check([sequence])
 
