@@ -69,7 +69,8 @@ class Decoding:
             num_rows=self._num_sequences,
             num_spans=self._num_sequences,
             spans=ctypes.addressof(self._spans),
-            blocks=self._tables.data_ptr(),
+            num_tables=1,
+            units=self._tables.data_ptr(),
         )
 
     def _layer(self, layer: int) -> Instruction:
@@ -79,6 +80,9 @@ class Decoding:
             values=values.data_ptr(),
             key_scales=key_scales.data_ptr(),
             value_scales=value_scales.data_ptr(),
+            key_stride=keys[0].nbytes,
+            value_stride=values[0].nbytes,
+            scale_stride=key_scales[0].nbytes,
             kv_heads=KV_HEADS,
             key_dim=HEAD_DIM,
             value_dim=HEAD_DIM,

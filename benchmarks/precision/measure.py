@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.precision.loss import Loss, Tally, Truth
 from benchmarks.precision.rounding import Rounding, rounded_subjects
-from benchmarks.precision.subjects import Room, Subject, make_subject
+from benchmarks.precision.subjects import Room, Subject, make_subject, num_tables_of
 from benchmarks.precision.ways import REFERENCE, choices_of, levels_of
 from engine.model.kernels.choice import Choice
 from engine.step import Chunk, Plan, Score, Ticket
@@ -46,7 +46,7 @@ def measure(
     num_threads: int,
 ) -> Results:
     """Load everything beside each other and score every window. Raises ModelError."""
-    room = Room(num_positions=len(texts[0]), max_rows=STEP, num_threads=num_threads)
+    room = Room(len(texts[0]), max_rows=STEP, num_threads=num_threads, num_tables=num_tables_of(path))
     reference = make_subject(path, REFERENCE, room, progress=say)
     levels, choices = (
         {name: make_subject(path, way, room, progress=say) for name, way in ways.items()}
@@ -82,7 +82,7 @@ def steps(text: Window, room: Room) -> Iterator[tuple[Plan, Window]]:
     """Plans that compute a window from its first position on, and the token that follows each position."""
     for start in range(0, len(text) - 1, room.max_rows):
         targets = text[start + 1 : start + 1 + room.max_rows]
-        ticket = Ticket("text", epoch=0, incarnation=0, base=start, blocks=room.blocks)
+        ticket = Ticket("text", epoch=0, incarnation=0, base=start, tables=room.tables)
         chunk = Chunk(ticket, text[start : start + len(targets)], score=Score(start, targets, top_logprobs=0))
         yield Plan(start // room.max_rows + 1, (chunk,)), targets
 

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from benchmarks.precision.subjects import Room, Subject
 from config.settings import ModelSettings
-from engine.cache.layout import read_layout
+from engine.cache.reading import read_layout
 from engine.cache.storage import KVStorage
 from engine.model.forward import Forward
 from engine.model.linear import RowLinear
 from engine.model.load import open_model, read_module
 from engine.model.rotary import freeze_rotary
-from engine.step import Plan
+from engine.step import Plan, Table
 
 Rounding = Callable[[Tensor], Tensor]
 LARGEST = 127  # of 8 bits with a sign
@@ -49,18 +49,21 @@ ROUNDINGS: dict[str, Rounding] = {
 
 @dataclass(frozen=True, slots=True)
 class RoundedForward:
-    """Implements `Runs` over a model that several share, in blocks of its own."""
+    """Implements `Runs` over a model that several share, in units of its own."""
 
     shared: "SharedModel"
     rounding: Rounding
-    first_block: int
+    first_unit: int
 
     def run(self, plan: Plan) -> Tensor:
         """The logits of the plan."""
         self.shared.rounding = self.rounding
         (chunk,) = plan.chunks
-        own = tuple(self.first_block + block for block in chunk.ticket.blocks)
-        return self.shared.forward.run(Plan(plan.number, (replace(chunk, ticket=replace(chunk.ticket, blocks=own)),)))
+        tables = tuple(
+            Table(tuple(self.first_unit + unit for unit in table.units), table.first) for table in chunk.ticket.tables
+        )
+        own = replace(chunk, ticket=replace(chunk.ticket, tables=tables))
+        return self.shared.forward.run(Plan(plan.number, (own,)))
 
     def close(self) -> None:
         """Nothing to end."""
@@ -75,8 +78,8 @@ class SharedModel:
         freeze_rotary(model, opened.context_length)
         sizes = room.sizes
         storage = KVStorage(
-            read_layout(opened.config, "float32", in_lanes=False).groups[0],
-            num_blocks=sizes.num_blocks * num_roundings,
+            read_layout(opened.config, "float32", in_lanes=False),
+            num_units=sizes.num_units * num_roundings,
             block_size=sizes.block_size,
             device=torch.device("cpu"),
         )
@@ -94,7 +97,7 @@ class SharedModel:
 def rounded_subjects(path: str, roundings: Mapping[str, Rounding], room: Room) -> dict[str, Subject]:
     """One for each rounding, by its name. Raises ModelError."""
     shared = SharedModel(path, room, num_roundings=len(roundings))
-    size = room.sizes.num_blocks
+    size = room.sizes.num_units
     return {
         name: Subject(RoundedForward(shared, rounding, number * size), weight_bytes=0, position_bytes=0)
         for number, (name, rounding) in enumerate(roundings.items())

@@ -10,9 +10,10 @@ from torch import Tensor
 from benchmarks.precision.resident import held_bytes
 from benchmarks.precision.ways import Way
 from config.settings import CacheSettings, ModelSettings
+from engine.cache.reading import read_layout
 from engine.model.assemble import Sizes, assemble
 from engine.model.load import open_model
-from engine.step import Plan
+from engine.step import Plan, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,23 @@ class Room:
     num_positions: int  # of a window
     max_rows: int  # of a step
     num_threads: int
+    num_tables: int = 1  # of the model's layout
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of the usual size that hold a window."""
+        return -(-self.num_positions // CacheSettings().block_size)
 
     @property
     def sizes(self) -> Sizes:
-        """In blocks of the usual size."""
-        block_size = CacheSettings().block_size
-        return Sizes(-(-self.num_positions // block_size), block_size, self.max_rows)
+        """What one sequence takes."""
+        return Sizes(self.num_blocks * self.num_tables, CacheSettings().block_size, self.max_rows)
 
     @property
-    def blocks(self) -> tuple[int, ...]:
-        """The block table of the one sequence."""
-        return tuple(range(self.sizes.num_blocks))
+    def tables(self) -> tuple[Table, ...]:
+        """The block tables of the one sequence."""
+        count = self.num_blocks
+        return tuple(Table(tuple(range(number * count, (number + 1) * count))) for number in range(self.num_tables))
 
 
 class Runs(Protocol):
@@ -54,6 +61,12 @@ class Subject:
     forward: Runs
     weight_bytes: int  # by which memory grew while they were read; the file's mapped pages are not among them
     position_bytes: int  # of the cache
+
+
+def num_tables_of(path: str) -> int:
+    """Block tables that the model's layout has. Raises ModelError."""
+    opened = open_model(ModelSettings(path=path), progress=_ignore)
+    return read_layout(opened.config, "float32", in_lanes=False).num_tables
 
 
 def make_subject(path: str, way: Way, room: Room, *, progress: Callable[[str], None]) -> Subject:

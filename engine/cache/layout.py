@@ -81,6 +81,11 @@ class CacheGroup:
     reach: Reach = Reach.FULL
     size: int = 0
 
+    @property
+    def chunk(self) -> int | None:
+        """Positions of a chunk where attention is chunked."""
+        return self.size if self.reach is Reach.CHUNK else None
+
     def first_seen(self, position: int) -> int:
         """The first position that a query at `position` sees."""
         match self.reach:
@@ -165,6 +170,17 @@ class Layout:
         unit = self.unit_bytes_a_position
         return tuple(_width(unit, group.rows.cell_bytes(1), len(group.layers)) for group in self.groups)
 
+    @property
+    def num_tables(self) -> int:
+        """Block tables of a sequence."""
+        return sum(self.widths)
+
+    @cached_property
+    def table_groups(self) -> tuple[CacheGroup, ...]:
+        """The group that each block table is of."""
+        pairs = zip(self.groups, self.widths, strict=True)
+        return tuple(group for group, width in pairs for _ in range(width))
+
     def unit_bytes(self, block_size: int) -> int:
         """Bytes of what the pool hands out."""
         return self.unit_bytes_a_position * block_size
@@ -196,10 +212,17 @@ class Layout:
             table += width
         return places | {layer: places[owner] for layer, owner in self.owners}
 
+    def owner_of(self, layer: int) -> int:
+        """The layer whose rows a layer reads: itself, or another."""
+        return dict(self.owners).get(layer, layer)
+
     def group_of(self, layer: int) -> CacheGroup:
         """The group whose rows a layer reads."""
-        owner = dict(self.owners).get(layer, layer)
-        return next(group for group in self.groups if owner in group.layers)
+        return self._group_by_layer[self.owner_of(layer)]
+
+    @cached_property
+    def _group_by_layer(self) -> dict[int, CacheGroup]:
+        return {layer: group for group in self.groups for layer in group.layers}
 
     def __str__(self) -> str:
         parts = [str(group) for group in (*self.groups, *self.states)]

@@ -1,59 +1,67 @@
 """The tensors that hold the cache, block by block."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from engine.cache.layout import CacheGroup
+from engine.cache.layout import Layout
+from engine.cache.memory import UnitMemory
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Places of some positions in one block table's units, each [positions] int64."""
+
+    units: Tensor
+    offsets: Tensor
 
 
-class KVStorage:
-    """K and V of one cache group, a pair of tensors a layer.
+class KVStorage(UnitMemory):
+    """K and V as torch's operators read them.
 
-    Each is [blocks, kv heads, block size, head dim], so that a head's rows of one block lie together.
-    Memory is reserved here and touched as blocks are first written; what a block holds before that, or
-    behind a sequence's last position, is undefined and must not be used.
+    Each layer's are [units, kv heads, block size, head dim], so that a head's rows of one block lie together.
     """
 
-    def __init__(self, group: CacheGroup, *, num_blocks: int, block_size: int, device: torch.device) -> None:
-        self.block_size = block_size
-        self.num_blocks = num_blocks
-        self.num_kv_heads = group.num_kv_heads
+    def __init__(self, layout: Layout, *, num_units: int, block_size: int, device: torch.device) -> None:
+        super().__init__(layout, num_units=num_units, block_size=block_size, device=device)
+        self.keys = {layer: self._by_position(layer, cell.keys) for layer, cell in self.cells.items()}
+        self.values = {
+            layer: self._by_position(layer, cell.values)
+            for layer, cell in self.cells.items()
+            if cell.values is not None
+        }
 
-        def reserve(head_dim: int) -> tuple[Tensor, ...]:
-            shape = (num_blocks, group.num_kv_heads, block_size, head_dim)
-            return tuple(torch.empty(shape, dtype=_DTYPES[group.dtype], device=device) for _ in range(group.num_layers))
+    def _by_position(self, layer: int, cache: Tensor) -> Tensor:
+        num_kv_heads = self.layout.group_of(layer).rows.num_kv_heads
+        return cache.view(len(cache), num_kv_heads, self.block_size, -1)
 
-        self.keys = reserve(group.key_dim)
-        self.values = reserve(group.value_dim)
-
-    def write(self, layer: int, rows: Tensor, key: Tensor, value: Tensor) -> None:
-        """Put the K and V rows of some positions in their places.
-
-        `rows` [n × kv heads] are indexes of (block, kv head, offset), flattened; `key` and `value` are
-        [n, kv heads, head dim].
-        """
-        for cache, new in ((self.keys[layer], key), (self.values[layer], value)):
-            cache.flatten(0, 2).index_copy_(0, rows, new.flatten(0, 1).to(cache.dtype))
+    def write(self, layer: int, slots: Slots, key: Tensor, value: Tensor | None) -> None:
+        """Put the K and V rows of some positions in their places: [positions, kv heads, head dim], V None if latent."""
+        _put(self.keys[layer], slots, key)
+        if value is not None:
+            _put(self.values[layer], slots, value)
 
     def read(self, layer: int, blocks: Tensor) -> tuple[Tensor, Tensor]:
         """K and V of many runs of blocks, in float32: [runs, positions of a run, head dim].
 
-        `blocks` [runs, n] are indexes of (block, kv head), flattened.
+        `blocks` [runs, n] are indexes of (unit, kv head), flattened.
         """
-        return _gather(self.keys[layer], blocks), _gather(self.values[layer], blocks)
+        keys = _gather(self.keys[layer], blocks)
+        rows = self.layout.group_of(layer).rows
+        if rows.latent:
+            return keys, keys[..., : rows.value_dim].clone()  # since callers change V
+        return keys, _gather(self.values[layer], blocks)
 
-    def poison(self, blocks: Iterable[int]) -> None:
-        """Fill blocks with NaN, so that a test sees any use of what they held."""
-        chosen = torch.tensor(sorted(blocks), dtype=torch.int64, device=self.keys[0].device)
-        for cache in (*self.keys, *self.values):
-            cache.index_fill_(0, chosen, float("nan"))
+
+def _put(cache: Tensor, slots: Slots, new: Tensor) -> None:
+    cache[slots.units, :, slots.offsets] = new.to(cache.dtype)
 
 
 def _gather(cache: Tensor, blocks: Tensor) -> Tensor:
-    head_dim = cache.shape[-1]
-    rows = cache.view(cache.shape[0] * cache.shape[1], -1).index_select(0, blocks.flatten())
+    num_kv_heads, head_dim = cache.shape[1], cache.shape[-1]
+    if cache.is_contiguous():
+        rows = cache.view(len(cache) * num_kv_heads, -1).index_select(0, blocks.flatten())
+    else:  # a unit holds other cells too
+        rows = cache.flatten(2)[blocks.flatten() // num_kv_heads, blocks.flatten() % num_kv_heads]
     return rows.view(blocks.shape[0], -1, head_dim).float()

@@ -12,7 +12,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from config.settings import CacheSettings, ModelSettings
 from engine.cache.lanes import LaneStorage
-from engine.cache.layout import LANES, Layout, read_layout
+from engine.cache.layout import LANES, Layout
+from engine.cache.reading import read_layout
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.angles import Angles, make_angles
@@ -38,9 +39,10 @@ logger = logging.getLogger(__name__)
 class Sizes:
     """How much a forward pass must hold."""
 
-    num_blocks: int
+    num_units: int
     block_size: int
     max_positions: int  # of a step
+    num_slots: int = 0  # for recurrent states
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +191,12 @@ def _universal(
             reencode=_reencode(precision),
         )
     cpu = torch.device("cpu")
-    storage = KVStorage(layout.groups[0], num_blocks=sizes.num_blocks, block_size=sizes.block_size, device=cpu)
+    storage = KVStorage(layout, num_units=sizes.num_units, block_size=sizes.block_size, device=cpu)
     return Forward(model, storage, max_rows=rows, num_threads=threads)
 
 
 def _lanes(layout: Layout, sizes: Sizes) -> LaneStorage:
-    return LaneStorage(layout.groups[0], num_blocks=sizes.num_blocks, block_size=sizes.block_size)
+    return LaneStorage(layout, num_units=sizes.num_units, block_size=sizes.block_size)
 
 
 def _reencode(precision: Precision) -> Callable[[Encoded], Encoded]:

@@ -5,18 +5,19 @@ type, and computed in float32. Each (tile, split) pair is one product of one sha
 query's bits depend on its own position and context, not on the batch or the chunking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engine.cache.storage import KVStorage
+from engine.cache.layout import RowShape
+from engine.cache.storage import KVStorage, Slots
 from engine.errors import ModelUnsupported
-from engine.model.batch import Span, write_rows
+from engine.model.batch import Span, slots_of
 from engine.model.rows import PATTERNS, Trials, agreeing_counts
-from engine.model.tiles import Geometry, Pairs, Tiles, make_tiles
+from engine.model.tiles import Geometry, Pairs, Sight, Tiles, make_tiles
 
 NAME = "tidemark"  # in transformers' registry of attention functions, and our attribute of its attention modules
 LATENT = "tidemark_latent"  # our attribute of attention modules that cache compressed rows
@@ -30,19 +31,18 @@ MAX_TILE_ROWS = 192  # query rows of a tile, all heads of a group; more make the
 class PagedAttention:
     """The attention of all layers of one model over one cache; knows the step that runs."""
 
-    def __init__(self, storage: KVStorage, geometry: Geometry) -> None:
+    def __init__(self, storage: KVStorage, geometries: Mapping[RowShape, Geometry]) -> None:
         self.storage = storage
-        self.geometry = geometry
-        self.calls = [0] * len(storage.keys)  # by layer, for whoever wants to see that all were made
+        self.geometries = geometries
+        self.calls = dict.fromkeys(storage.cells, 0)  # by layer, for whoever wants to see that all were made
         self._spans: Sequence[Span] = ()
-        self._rows = torch.empty(0)
-        self._tiles: dict[int | None, tuple[Tiles, ...]] = {}
+        self._slots: dict[int, Slots] = {}  # by block table
+        self._tiles: dict[tuple[RowShape, int, Sight], tuple[Tiles, ...]] = {}
 
     def begin(self, spans: Sequence[Span]) -> None:
         """Take the spans of the step that follows."""
         self._spans = spans
-        self._tiles = {}
-        self._rows = write_rows(spans, block_size=self.storage.block_size, num_kv_heads=self.storage.num_kv_heads)
+        self._slots, self._tiles = {}, {}
 
     def attend(
         self,
@@ -55,30 +55,55 @@ class PagedAttention:
         softcap: float | None,
         sinks: Tensor | None,
     ) -> Tensor:
-        """Write K and V, attend over all that the cache holds.
+        """Write K and V, unless they are another layer's, and attend over all that the cache holds.
 
         `query` [heads, rows, dim] is scaled already, `key` and `value` are [kv heads, rows, dim]; the rows
         behind the batch's own are padding. Returns [rows, heads, dim].
         """
+        if self.storage.layout.owner_of(layer) == layer:
+            self._write(layer, key, value)
+        return self._read(layer, query, window, softcap, sinks)
+
+    def attend_latent(self, layer: int, query: Tensor, row: Tensor) -> Tensor:
+        """Write latent rows [rows, key dim], and attend from `query` [heads, rows, key dim], which is scaled already.
+
+        V is the beginning of the rows. Returns [rows, heads, value dim].
+        """
+        self._write(layer, row.unsqueeze(0), None)
+        return self._read(layer, query, None, None, None)
+
+    def _write(self, layer: int, key: Tensor, value: Tensor | None) -> None:
+        table = self.storage.layout.places[layer].table
+        if table not in self._slots:
+            self._slots[table] = slots_of(self._spans, table, block_size=self.storage.block_size)
+        slots = self._slots[table]
+        keys = key.transpose(0, 1)[: len(slots.units)]
+        values = None if value is None else value.transpose(0, 1)[: len(slots.units)]
+        self.storage.write(layer, slots, keys, values)
+
+    def _read(
+        self, layer: int, query: Tensor, window: int | None, softcap: float | None, sinks: Tensor | None
+    ) -> Tensor:
         self.calls[layer] += 1
-        num_rows = len(self._rows) // self.storage.num_kv_heads
-        self.storage.write(layer, self._rows, key.transpose(0, 1)[:num_rows], value.transpose(0, 1)[:num_rows])
+        group = self.storage.layout.group_of(layer)
         rows = query.transpose(0, 1)
-        out = rows.new_zeros(rows.shape[0], rows.shape[1], value.shape[-1])
-        for tiles in self._tiles_of(window):
+        out = rows.new_zeros(rows.shape[0], rows.shape[1], group.rows.value_dim)
+        for tiles in self._tiles_of(layer, Sight(window, group.chunk)):
             out.index_copy_(0, tiles.rows, self._attend_tiles(layer, rows, tiles, softcap, sinks).to(out.dtype))
         return out
 
-    def _tiles_of(self, window: int | None) -> tuple[Tiles, ...]:
-        if window not in self._tiles:
-            self._tiles[window] = make_tiles(self._spans, self.geometry, window)
-        return self._tiles[window]
+    def _tiles_of(self, layer: int, sight: Sight) -> tuple[Tiles, ...]:
+        layout = self.storage.layout
+        rows, table = layout.group_of(layer).rows, layout.places[layer].table
+        if (rows, table, sight) not in self._tiles:
+            self._tiles[rows, table, sight] = make_tiles(self._spans, table, self.geometries[rows], sight)
+        return self._tiles[rows, table, sight]
 
     def _attend_tiles(
         self, layer: int, rows: Tensor, tiles: Tiles, softcap: float | None, sinks: Tensor | None
     ) -> Tensor:
         num_tiles, num_queries = tiles.queries.shape
-        num_heads, num_kv_heads = rows.shape[1], self.storage.num_kv_heads
+        num_heads, num_kv_heads = rows.shape[1], self.storage.layout.group_of(layer).rows.num_kv_heads
         grouped = rows.index_select(0, tiles.queries.flatten()).float()
         grouped = grouped.view(num_tiles, num_queries, num_kv_heads, num_heads // num_kv_heads, -1).transpose(1, 2)
         parts = [self._attend_pairs(layer, grouped, pairs, softcap) for pairs in tiles.pairs]
@@ -97,7 +122,7 @@ class PagedAttention:
             scores = torch.tanh(scores / softcap) * softcap
         by_query = scores.view(*queries.shape[:-1], -1)
         by_query[pairs.num_full :].masked_fill_(pairs.hidden, -torch.inf)
-        values.view(*queries.shape[:2], *values.shape[1:])[pairs.num_full :].masked_fill_(pairs.unwritten, 0.0)
+        values.view(*queries.shape[:2], *values.shape[1:])[pairs.num_full :].masked_fill_(pairs.unheld, 0.0)
         highest = by_query.amax(-1).clamp_min_(LOWEST)
         weights = by_query.sub_(highest.unsqueeze(-1)).exp_()
         mixed = torch.bmm(weights.view(scores.shape), values)
@@ -198,12 +223,16 @@ def attach(model: nn.Module, paged: Attending) -> None:
             setattr(module, NAME, paged)
 
 
-def settle_geometry(storage: KVStorage, num_heads: int) -> Geometry:
-    """Measure which tile heights agree, and cut splits of about `SPLIT` positions."""
-    block_size, num_kv_heads = storage.block_size, storage.num_kv_heads
+def settle_geometries(storage: KVStorage, num_heads: int) -> dict[RowShape, Geometry]:
+    """For each shape of rows: measure which tile heights agree, and cut splits of about `SPLIT` positions."""
+    shapes = {group.rows for group in storage.layout.groups}
+    return {rows: _settle_geometry(rows, storage.block_size, num_heads // rows.num_kv_heads) for rows in shapes}
+
+
+def _settle_geometry(rows: RowShape, block_size: int, group: int) -> Geometry:
+    """`group` is how many query heads share a kv head."""
     split = block_size * max(1, SPLIT // block_size)
-    group = num_heads // num_kv_heads
-    dims = storage.keys[0].shape[-1], storage.values[0].shape[-1]
+    num_kv_heads, dims = rows.num_kv_heads, (rows.key_dim, rows.value_dim)
 
     def trial(num_queries: int) -> Tensor | None:
         return _try_tile(num_queries * group, num_kv_heads, split, dims)

@@ -3,26 +3,24 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.step import Chunk, Plan
-
-Ints: TypeAlias = npt.NDArray[np.int64]
+from engine.cache.storage import Slots
+from engine.step import Chunk, Plan, StateUse, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One chunk's rows: the first, the position it stands at, how many, and the block table."""
+    """One chunk's rows: the first, the position it stands at, how many, the block tables and the slots of states."""
 
     row: int
     start: int
     length: int
-    blocks: tuple[int, ...]
+    tables: tuple[Table, ...]
+    states: StateUse | None = None
 
     @property
     def stop(self) -> int:
@@ -64,22 +62,20 @@ def make_batch(plan: Plan, paddings: Sequence[int]) -> Batch:
     )
 
 
-def write_rows(spans: Sequence[Span], *, block_size: int, num_kv_heads: int) -> Tensor:
-    """Where the cache rows of the spans' positions go: [positions × kv heads], indexes of (block, head, offset)."""
-    blocks, offsets = [], []
+def slots_of(spans: Sequence[Span], number: int, *, block_size: int) -> Slots:
+    """Where the spans' positions lie by block table `number`."""
+    units, offsets = [], []
     for span in spans:
-        positions = np.arange(span.start, span.stop)
-        blocks.append(np.asarray(span.blocks, np.int64)[positions // block_size])
+        table, positions = span.tables[number], np.arange(span.start, span.stop)
+        units.append(np.asarray(table.units, np.int64)[positions // block_size - table.first])
         offsets.append(positions % block_size)
-    heads = np.concatenate(blocks)[:, None] * num_kv_heads + np.arange(num_kv_heads)
-    rows: Ints = heads * block_size + np.concatenate(offsets)[:, None]
-    return torch.from_numpy(rows.reshape(-1))
+    return Slots(torch.from_numpy(np.concatenate(units)), torch.from_numpy(np.concatenate(offsets)))
 
 
 def _spans(chunks: Sequence[Chunk]) -> tuple[Span, ...]:
     spans, row = [], 0
     for chunk in chunks:
-        spans.append(Span(row, chunk.start, len(chunk.tokens), chunk.ticket.blocks))
+        spans.append(Span(row, chunk.start, len(chunk.tokens), chunk.ticket.tables, chunk.ticket.states))
         row += len(chunk.tokens)
     return tuple(spans)
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.adapt import adapt
-from engine.model.attention import NAME, PagedAttention, attach, settle_geometry
+from engine.model.attention import NAME, PagedAttention, attach, settle_geometries
 from engine.model.batch import make_batch
 from engine.model.grouped import RowGroups
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
@@ -41,7 +41,8 @@ class Forward:
         body = [linear for linear in linears if linear not in heads]
         self.num_threads, self.paddings = _settle(body, max_rows=max_rows, num_threads=num_threads)
         settle_rows(heads, loads=HEAD_LOADS)
-        self.attention = PagedAttention(storage, settle_geometry(storage, model.config.num_attention_heads))
+        num_heads = getattr(model.config, "num_attention_heads", 0)  # a model of recurrent layers alone has none
+        self.attention = PagedAttention(storage, settle_geometries(storage, num_heads))
         attach(model, self.attention)
         model.set_attn_implementation(NAME)
 

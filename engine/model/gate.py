@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Protocol
 
 import torch
@@ -19,7 +19,9 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
 from engine.cache.lanes import LaneStorage
-from engine.cache.layout import read_layout
+from engine.cache.layout import Layout
+from engine.cache.memory import UnitMemory
+from engine.cache.reading import read_layout
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.angles import find_rotary, make_angles
@@ -29,12 +31,12 @@ from engine.model.load import quiet_libraries
 from engine.model.module_weights import ModuleWeights
 from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
-from engine.model.precision import encode_as
+from engine.model.precision import Precision, encode_as
 from engine.model.recognise import recognise
 from engine.model.rotary import freeze_rotary
 from engine.model.shrink import CONTEXT, shrink_config
 from engine.model.structure import Structure
-from engine.step import Chunk, Plan, Score, Ticket
+from engine.step import Chunk, Plan, Score, StateUse, Table, Ticket
 
 LENGTHS = (290, 40)  # past the windows, the rotary thresholds and the splits of the context
 CHUNKS = (37, 1, 90, 1, 121, 20, 1, 19)  # of the first sequence; one crosses a split
@@ -73,6 +75,9 @@ def check_structure(config: PreTrainedConfig, kernels: Kernels | None) -> Verdic
 
 class _Forward(Protocol):
     """What both paths have."""
+
+    @property
+    def storage(self) -> UnitMemory: ...
 
     def run(self, plan: Plan) -> Tensor: ...
 
@@ -132,11 +137,11 @@ def _straight_fault(
     if structure is None:
         return "its structure is not one of those described"
     straight = functools.partial(_straight, model, small, structure, kernels)
-    with closing(_Trial(functools.partial(straight, "float32"), small)) as exact:
+    with closing(_Trial(straight, small, read_layout(small, "float32", in_lanes=True))) as exact:
         fault = exact.compare(expected) or exact.find_dependence()
     if fault is not None:
         return fault
-    with closing(_Trial(functools.partial(straight, "bfloat16"), small)) as short:
+    with closing(_Trial(straight, small, read_layout(small, "bfloat16", in_lanes=True))) as short:
         return short.find_dependence()
 
 
@@ -145,13 +150,13 @@ def _straight(
     small: PreTrainedConfig,
     structure: Structure,
     kernels: Kernels,
-    dtype: str,
-    num_blocks: int,
+    layout: Layout,
+    num_units: int,
 ) -> NativeForward:
     rotary = find_rotary(model)
-    group = read_layout(small, dtype, in_lanes=True).groups[0]
-    storage = LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)
-    storage.poison(range(num_blocks))
+    storage = LaneStorage(layout, num_units=num_units, block_size=BLOCK_SIZE)
+    storage.poison(range(num_units))
+    precision: Precision = "bfloat16" if layout.dtype == "bfloat16" else "float32"
     return NativeForward(
         structure,
         ModuleWeights(model),
@@ -160,7 +165,7 @@ def _straight(
         max_rows=sum(LENGTHS),
         num_threads=1,
         angles=lambda data: make_angles(_there(rotary), small, data, context_length=CONTEXT),
-        reencode=lambda matrix: encode_as(matrix, "bfloat16" if dtype == "bfloat16" else "float32"),
+        reencode=lambda matrix: encode_as(matrix, precision),
     )
 
 
@@ -172,27 +177,27 @@ def _there(rotary: type[nn.Module] | None) -> type[nn.Module]:
 def _universal_fault(
     model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels | None, expected: list[Tensor]
 ) -> str | None:
-    with closing(_Trial(functools.partial(_universal, model, small, kernels), small)) as trial:
+    layout = read_layout(small, "float32", in_lanes=kernels is not None)
+    with closing(_Trial(functools.partial(_universal, model, kernels), small, layout)) as trial:
         fault = trial.compare(expected)
         assert isinstance(trial.forward, Forward | PackedForward)
         calls = trial.forward.attention.calls
-        if calls != [len(LENGTHS)] * len(calls):
-            return f"in {len(LENGTHS)} passes its layers called our attention {calls} times"
+        if any(count != len(LENGTHS) for count in calls.values()):
+            return f"in {len(LENGTHS)} passes its layers called our attention {list(calls.values())} times"
         return fault or trial.find_dependence()
 
 
 def _universal(
-    model: PreTrainedModel, small: PreTrainedConfig, kernels: Kernels | None, num_blocks: int
+    model: PreTrainedModel, kernels: Kernels | None, layout: Layout, num_units: int
 ) -> Forward | PackedForward:
-    group = read_layout(small, "float32", in_lanes=kernels is not None).groups[0]
     rows = sum(LENGTHS)
     if kernels is not None:
-        lanes = LaneStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE)
-        lanes.poison(range(num_blocks))
+        lanes = LaneStorage(layout, num_units=num_units, block_size=BLOCK_SIZE)
+        lanes.poison(range(num_units))
         as_is = functools.partial(encode_as, precision="float32")
         return PackedForward(model, lanes, kernels=kernels, max_rows=rows, num_threads=1, reencode=as_is)
-    storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
-    storage.poison(range(num_blocks))
+    storage = KVStorage(layout, num_units=num_units, block_size=BLOCK_SIZE, device=torch.device("cpu"))
+    storage.poison(range(num_units))
     return Forward(model, storage, max_rows=rows, num_threads=1)
 
 
@@ -208,12 +213,14 @@ class _Part:
 class _Trial:
     """The small model behind one of our forward passes, over a cache that is NaN where nothing was written."""
 
-    def __init__(self, make: Callable[[int], _Forward], config: PreTrainedConfig) -> None:
+    def __init__(self, make: Callable[[Layout, int], _Forward], config: PreTrainedConfig, layout: Layout) -> None:
         num_blocks = [-(-length // BLOCK_SIZE) for length in LENGTHS]
-        blocks = tuple(reversed(range(sum(num_blocks))))  # no table is in its natural order
-        self.tables = (blocks[: num_blocks[0]], blocks[num_blocks[0] :])
+        num_units = sum(num_blocks) * layout.num_tables
+        units = iter(reversed(range(num_units)))  # no table is in its natural order
+        self.tables = [[tuple(islice(units, count)) for _ in range(layout.num_tables)] for count in num_blocks]
+        self.layout = layout
         self.sequences = _random_sequences(config.vocab_size)
-        self.forward = make(len(blocks))
+        self.forward = make(layout, num_units)
         self.close = self.forward.close
 
     @functools.cached_property
@@ -236,7 +243,7 @@ class _Trial:
             return "two sequences in one batch change each other's logits"
         ends = list(accumulate(CHUNKS))
         tokens = self.sequences[0]
-        chunks = [self.run(_Part(0, end - n, tokens[end - n : end])) for n, end in zip(CHUNKS, ends, strict=True)]
+        chunks = [self.run_on(_Part(0, end - n, tokens[end - n : end])) for n, end in zip(CHUNKS, ends, strict=True)]
         if not torch.equal(torch.cat(chunks), self.alone[0]):
             return "its logits depend on how a prompt is cut into chunks"
         return None
@@ -245,10 +252,27 @@ class _Trial:
         """The logits of every token of the parts, in one batch."""
         chunks = []
         for part in parts:
-            ticket = Ticket(str(part.which), 0, 1, part.start, self.tables[part.which])
+            ticket = Ticket(str(part.which), 0, 1, part.start, self._tables(part), self._states(part))
             score = Score(part.start, (0,) * len(part.tokens), 0)  # which asks for a row of logits at each position
             chunks.append(Chunk(ticket, tuple(part.tokens), score=score))
         return self.forward.run(Plan(1, tuple(chunks))).clone()
+
+    def run_on(self, part: _Part) -> Tensor:
+        """The logits of a sequence's next part, once every block is gone that the layout says it does without."""
+        pairs = zip(self._tables(part), self.tables[part.which], strict=True)
+        self.forward.storage.poison(unit for table, units in pairs for unit in units[: table.first])
+        return self.run(part)
+
+    def _tables(self, part: _Part) -> tuple[Table, ...]:
+        """The sequence's block tables, without what lies behind the reach of the part's first position."""
+        firsts = [group.first_seen(part.start) // BLOCK_SIZE for group in self.layout.table_groups]
+        whole = self.tables[part.which]
+        return tuple(Table(units[first:], first) for first, units in zip(firsts, whole, strict=True))
+
+    def _states(self, part: _Part) -> StateUse | None:
+        if not self.layout.states:
+            return None
+        return StateUse(source=None if part.start == 0 else part.which, target=part.which)
 
 
 def _random_model(config: PreTrainedConfig) -> PreTrainedModel:

@@ -2,7 +2,7 @@
 
 import ctypes
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -66,7 +66,7 @@ class NativeForward:
         They are valid until the next run.
         """
         assert plan.num_positions <= self._max_rows, "the buffers hold no more rows"
-        rows = Rows(plan, block_size=self.storage.block_size)
+        rows = Rows(plan, num_tables=self.storage.layout.num_tables, block_size=self.storage.block_size)
         logits = self._room(len(rows.logit_rows))
         self._library.run(self.pool, self.level, self._built.program, rows.step())
         return logits
@@ -85,13 +85,14 @@ class NativeForward:
 class Rows:
     """A plan as the native code reads it; must live while its step is run."""
 
-    def __init__(self, plan: Plan, *, block_size: int) -> None:
-        self._block_size = block_size
-        self.ids, self.positions, self.slots = array("i"), array("i"), array("i")
-        self.spans, self.blocks, self.logit_rows = array("i"), array("i"), array("i")
-        self._num_spans = len(plan.chunks)
+    def __init__(self, plan: Plan, *, num_tables: int, block_size: int) -> None:
+        self._num_spans, self._num_tables = len(plan.chunks), num_tables
+        self.ids, self.positions, self.logit_rows = array("i"), array("i"), array("i")
+        self.slots, self.spans, self.units = array("i"), array("i"), array("i")
         for chunk in plan.chunks:
             self._add(chunk)
+        for number in range(num_tables):
+            self._add_tables(plan.chunks, number, block_size)
 
     def step(self) -> Step:
         """The arrays' addresses."""
@@ -99,27 +100,36 @@ class Rows:
             num_rows=len(self.ids),
             num_spans=self._num_spans,
             num_logit_rows=len(self.logit_rows),
+            num_tables=self._num_tables,
             ids=_address(self.ids),
             positions=_address(self.positions),
             slots=_address(self.slots),
             spans=_address(self.spans),
-            blocks=_address(self.blocks),
+            units=_address(self.units),
             logit_rows=_address(self.logit_rows),
         )
 
     def _add(self, chunk: Chunk) -> None:
-        row, size, table = len(self.ids), self._block_size, chunk.ticket.blocks
-        self.spans.extend((row, chunk.start, len(chunk.tokens), len(self.blocks)))
-        self.blocks.extend(table)
+        row = len(self.ids)
         self.ids.extend(chunk.tokens)
-        positions = range(chunk.start, chunk.stop)
-        self.positions.extend(positions)
-        self.slots.extend([table[position // size] * size + position % size for position in positions])
+        self.positions.extend(range(chunk.start, chunk.stop))
         if chunk.score is not None:
             first = row + chunk.score.first - chunk.start
             self.logit_rows.extend(range(first, first + len(chunk.score.targets)))
         if chunk.choose is not None:
             self.logit_rows.append(row + len(chunk.tokens) - 1)
+
+    def _add_tables(self, chunks: Sequence[Chunk], number: int, size: int) -> None:
+        """Block table `number` of every chunk, and where its positions lie."""
+        row = 0
+        for chunk in chunks:
+            table = chunk.ticket.tables[number]
+            units, skipped = table.units, table.first * size
+            self.spans.extend((row, chunk.start, len(chunk.tokens), len(self.units) - table.first))
+            self.units.extend(units)
+            places = range(chunk.start - skipped, chunk.stop - skipped)
+            self.slots.extend([units[place // size] * size + place % size for place in places])
+            row += len(chunk.tokens)
 
 
 def _address(values: "array[int]") -> int:

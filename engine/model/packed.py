@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from engine.cache.lanes import LaneStorage
-from engine.model.batch import Span
+from engine.model.batch import Span, slots_of
 from engine.model.encoding import Encoded, encode
 from engine.model.kernels import ops
+from engine.model.kernels.cache import form_of
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import Matrix, pack
 
@@ -54,23 +55,26 @@ class KernelAttention:
 
     def __init__(self, storage: LaneStorage, *, kernels: Kernels, pool: int) -> None:
         self.storage = storage
-        self.calls = [0] * len(storage.keys)  # by layer, for whoever wants to see that all were made
+        self.calls = dict.fromkeys(storage.cells, 0)  # by layer, for whoever wants to see that all were made
         self._level, self._pool = int(kernels.level), pool
         self._num_rows = 0
         self._step: list[Tensor] = []
 
     def begin(self, spans: Sequence[Span]) -> None:
         """Take the spans of the step that follows."""
-        size = self.storage.block_size
+        size, num_tables = self.storage.block_size, self.storage.layout.num_tables
         positions = [position for span in spans for position in range(span.start, span.stop)]
-        slots = [span.blocks[at // size] * size + at % size for span in spans for at in range(span.start, span.stop)]
-        tables: list[int] = []
-        rows: list[tuple[int, int, int, int]] = []
-        for span in spans:
-            rows.append((span.row, span.start, span.length, len(tables)))
-            tables.extend(span.blocks)
+        slots = [slots_of(spans, number, block_size=size) for number in range(num_tables)]
+        units: list[int] = []
+        rows: list[list[tuple[int, int, int, int]]] = [[] for _ in range(num_tables)]
+        for number, rows_of_table in enumerate(rows):
+            for span in spans:
+                table = span.tables[number]
+                rows_of_table.append((span.row, span.start, span.length, len(units) - table.first))
+                units.extend(table.units)
         self._num_rows = len(positions)
-        self._step = [torch.tensor(values, dtype=torch.int32) for values in (positions, slots, rows, tables)]
+        flat = [(each.units * size + each.offsets).tolist() for each in slots]
+        self._step = [torch.tensor(values, dtype=torch.int32) for values in (positions, flat, rows, units)]
 
     def attend(
         self,
@@ -84,23 +88,39 @@ class KernelAttention:
         sinks: Tensor | None,
     ) -> Tensor:
         """As `PagedAttention.attend`: [heads, rows, dim] and [kv heads, rows, dim] -> [rows, heads, dim]."""
+        shared = self.storage.layout.owner_of(layer) != layer
+        parts = (query,) if shared else (query, key, value)
+        return self._attend(layer, parts, window=window, softcap=softcap, sinks=sinks)
+
+    def attend_latent(self, layer: int, query: Tensor, row: Tensor) -> Tensor:
+        """As `PagedAttention.attend_latent`: [heads, rows, key dim] and [rows, key dim] -> [rows, heads, value dim]."""
+        return self._attend(layer, (query, row.unsqueeze(0)), window=None, softcap=None, sinks=None)
+
+    def _attend(
+        self,
+        layer: int,
+        parts: Sequence[Tensor],
+        *,
+        window: int | None,
+        softcap: float | None,
+        sinks: Tensor | None,
+    ) -> Tensor:
+        """`parts`: queries, and K and V as far as the layer writes them."""
         self.calls[layer] += 1
-        storage, count = self.storage, self._num_rows
-        heads, kv_heads, dim = query.shape[0], key.shape[0], query.shape[-1]
-        qkv = torch.cat([part[:, :count].transpose(0, 1).reshape(count, -1) for part in (query, key, value)], dim=1)
-        scales = [storage.key_scales[layer], storage.value_scales[layer]] if storage.key_scales else []
+        storage, count, query = self.storage, self._num_rows, parts[0]
+        group, shared = storage.layout.group_of(layer), storage.layout.owner_of(layer) != layer
+        rows = torch.cat([part[:, :count].transpose(0, 1).reshape(count, -1) for part in parts], dim=1)
         mixed = ops.attention(
-            qkv.float(),
-            storage.keys[layer],
-            storage.values[layer],
-            scales,
+            rows.float(),
+            list(storage.cells[layer].tensors),
             self._step,
             None if sinks is None else sinks.float().contiguous(),
-            [heads, kv_heads, dim, storage.block_size, window or 0],
+            [len(query), window or 0, group.chunk or 0, int(shared)],
+            list(form_of(storage, layer)),
             softcap or 0.0,
             self._level,
             self._pool,
         )
-        out = query.new_zeros(query.shape[1], heads, dim)
-        out[:count] = mixed.view(count, heads, dim)
+        out = query.new_zeros(query.shape[1], len(query), group.rows.value_dim)
+        out[:count] = mixed.view(count, len(query), -1)
         return out

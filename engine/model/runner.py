@@ -8,11 +8,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.cache.memory import UnitMemory
 from engine.errors import ModelUnsupported
 from engine.model.answer import answer
 from engine.model.asks import Sampler
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, StepResult, Ticket
+from engine.step import Choose, Chunk, Plan, StateUse, StepResult, Table, Ticket
 from engine.thread import StepThread
 
 
@@ -20,6 +21,11 @@ class ModelForward(Protocol):
     """A model's forward pass: the universal path's, or the straight-line decoder's."""
 
     weights: str  # the bits that its matrices are kept in, for people
+
+    @property
+    def storage(self) -> UnitMemory:
+        """Where its cached rows lie."""
+        ...
 
     @property
     def sampler(self) -> Sampler:
@@ -81,7 +87,10 @@ def make_runner(make_forward: Callable[[], ModelForward], *, incarnation: int = 
 
 def _try_first_step(forward: ModelForward) -> None:
     """Show that the cache has the model's shape, and pay for what libraries set up at their first call."""
-    ticket = Ticket("first step", epoch=0, incarnation=0, base=0, blocks=(0,))
+    layout = forward.storage.layout
+    tables = tuple(Table((unit,)) for unit in range(layout.num_tables))
+    states = StateUse(source=None, target=0) if layout.states else None
+    ticket = Ticket("first step", epoch=0, incarnation=0, base=0, tables=tables, states=states)
     chunk = Chunk(ticket, (0,), Choose(Sampling(seed=0), choice=0, output_index=0))
     try:
         run_step(forward, Plan(0, (chunk,)))

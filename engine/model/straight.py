@@ -8,11 +8,11 @@ from engine.cache.layout import padded_dim
 from engine.model.angles import Angles
 from engine.model.encoding import Encoded
 from engine.model.kernels.builder import Builder, BuiltProgram
+from engine.model.kernels.cache import form_of, native_cache
 from engine.model.kernels.matrix import Matrix
 from engine.model.kernels.native import (
     Attention,
     Cache,
-    CacheType,
     Combine,
     Embed,
     Experts,
@@ -43,8 +43,6 @@ from engine.model.structure import (
     Structure,
 )
 from engine.model.weights import WeightSource
-
-CACHE_TYPES = {"float32": CacheType.F32, "bfloat16": CacheType.BF16, "int8": CacheType.INT8}
 
 
 class StraightProgram:
@@ -130,7 +128,7 @@ class StraightProgram:
         projected = self._buffer("qkv", (data.heads + 2 * data.kv_heads) * dim)
         self._project(qkv, data.qkv, rows, projected)
         queries = self._buffer("queries", data.heads * padded)
-        cache = self._cache(index, data)
+        cache = self._cache(index)
         builder.emit(Op.HEADS, self._heads(data, projected, queries, cache))
         out = self._read.matrices(data.out)
         mixed = self._buffer("mixed", data.heads * dim, self._format(out[0]))
@@ -140,6 +138,7 @@ class StraightProgram:
             output=mixed,
             heads=data.heads,
             window=data.window or 0,
+            chunk=self._storage.layout.group_of(index).chunk or 0,
             softcap=data.softcap or 0.0,
             sinks=builder.pointer(sinks),
             cache=cache,
@@ -171,21 +170,9 @@ class StraightProgram:
             body.rotary = Rotary.NONE
         return body
 
-    def _cache(self, index: int, data: AttentionData) -> Cache:
+    def _cache(self, index: int) -> Cache:
         storage = self._storage
-        cache = Cache(
-            keys=storage.keys[index].data_ptr(),
-            values=storage.values[index].data_ptr(),
-            kv_heads=data.kv_heads,
-            key_dim=data.head_dim,
-            value_dim=data.head_dim,
-            block_size=storage.block_size,
-            type=CACHE_TYPES[storage.group.dtype],
-        )
-        if storage.key_scales:
-            cache.key_scales = storage.key_scales[index].data_ptr()
-            cache.value_scales = storage.value_scales[index].data_ptr()
-        return cache
+        return native_cache(storage.cells[index].tensors, form_of(storage, index))
 
     def _feed_inputs(self, layer: LayerData, norm: NormData | None) -> Callable[[], None]:
         """Emit what the feed-forward part reads; returns what emits the part itself."""

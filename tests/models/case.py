@@ -7,26 +7,19 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.cache.memory import UnitMemory
 from engine.step import Plan
 from tests.models.architectures import VOCABULARY_SIZE
-from tests.models.support import run
+from tests.models.support import run, tables_of, units_of
 
 NUM_BLOCKS = 64
-
-
-class Storage(Protocol):
-    """A cache whose blocks can be made useless."""
-
-    block_size: int
-
-    def poison(self, blocks: Iterable[int]) -> None: ...
 
 
 class CachedForward(Protocol):
     """A forward pass, and the cache that it works on."""
 
     @property
-    def storage(self) -> Storage: ...
+    def storage(self) -> UnitMemory: ...
 
     def run(self, plan: Plan) -> Tensor: ...
 
@@ -76,6 +69,7 @@ class Case:
             for index, tokens in enumerate(self.sequences):
                 size = int(torch.randint(0, most + 1, (1,), generator=generator))
                 if chunk := tokens[done[index] : done[index] + size]:
+                    self._forget(index, done[index])
                     parts.append((done[index], chunk, self.tables[index]))
                     owners.append(index)
                     done[index] += len(chunk)
@@ -86,8 +80,11 @@ class Case:
     def token_by_token(self, index: int) -> Tensor:
         """One sequence as if all of it were decoded."""
         self._poison()
-        table = self.tables[index]
-        return torch.cat([run(self.forward, (at, [token], table))[0] for at, token in enumerate(self.sequences[index])])
+        pieces = []
+        for at, token in enumerate(self.sequences[index]):
+            self._forget(index, at)
+            pieces += run(self.forward, (at, [token], self.tables[index]))
+        return torch.cat(pieces)
 
     def behind_a_hit(self, num_blocks: int) -> Tensor:
         """The first sequence's last part, over blocks that a run of the whole sequence left behind."""
@@ -105,8 +102,20 @@ class Case:
         return run(self.forward, (0, self.sequences[index], self.tables[index]))[0]
 
     def _poison(self, blocks: Iterable[int] = range(NUM_BLOCKS)) -> None:
+        storage = self.forward.storage
         with torch.inference_mode():  # the cache was made in it
-            self.forward.storage.poison(blocks)
+            storage.poison(unit for units in units_of(storage, tuple(blocks)) for unit in units)
+
+    def _forget(self, index: int, start: int) -> None:
+        """Poison what no position of a sequence from `start` on sees."""
+        storage, blocks = self.forward.storage, self.tables[index]
+        kept = tables_of(storage, blocks, start=start)
+        with torch.inference_mode():
+            storage.poison(
+                unit
+                for table, units in zip(kept, units_of(storage, blocks), strict=True)
+                for unit in units[: table.first]
+            )
 
 
 def same_bits(ours: list[Tensor], expected: list[Tensor]) -> bool:

@@ -1,6 +1,6 @@
 """A model behind each of our forward passes over a poisoned cache, fed part by part."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import torch
@@ -8,7 +8,8 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from engine.cache.lanes import LaneStorage
-from engine.cache.layout import read_layout
+from engine.cache.memory import UnitMemory
+from engine.cache.reading import read_layout
 from engine.cache.storage import KVStorage
 from engine.model.angles import Angles, find_rotary, make_angles
 from engine.model.encoding import Encoded
@@ -22,14 +23,17 @@ from engine.model.packed_forward import PackedForward
 from engine.model.precision import Precision, encode_as
 from engine.model.recognise import recognise
 from engine.model.structure import RotaryData
-from engine.step import Chunk, Plan, Score, Ticket
+from engine.step import Chunk, Plan, Score, Table, Ticket
 
-Part = tuple[int, Sequence[int], Sequence[int]]  # start, tokens, block table
+Part = tuple[int, Sequence[int], Sequence[int]]  # start, tokens, blocks: numbers of sets of units, one for each table
 CONTEXT = 512  # positions that native forward passes have angles for
 
 
 class AnyForward(Protocol):
     """What is run here, whichever of them it is."""
+
+    @property
+    def storage(self) -> UnitMemory: ...
 
     def run(self, plan: Plan) -> Tensor: ...
 
@@ -50,9 +54,11 @@ def make_forward(
     model: PreTrainedModel, *, num_blocks: int = 64, block_size: int = 8, max_rows: int = 256, num_threads: int = 1
 ) -> Forward:
     """Put our attention and linears into the model, over a cache that is all NaN."""
-    group = read_layout(model.config, str(model.dtype).removeprefix("torch."), in_lanes=False).groups[0]
-    storage = KVStorage(group, num_blocks=num_blocks, block_size=block_size, device=torch.device("cpu"))
-    storage.poison(range(num_blocks))
+    layout = read_layout(model.config, str(model.dtype).removeprefix("torch."), in_lanes=False)
+    storage = KVStorage(
+        layout, num_units=num_blocks * layout.num_tables, block_size=block_size, device=torch.device("cpu")
+    )
+    storage.poison(range(storage.num_units))
     with torch.inference_mode():
         return Forward(model, storage, max_rows=max_rows, num_threads=num_threads)
 
@@ -109,10 +115,22 @@ def make_packed(
 
 def make_lanes(config: PreTrainedConfig, dtype: str, *, num_blocks: int, block_size: int) -> LaneStorage:
     """A cache for native kernels that is all NaN."""
-    group = read_layout(config, dtype, in_lanes=True).groups[0]
-    storage = LaneStorage(group, num_blocks=num_blocks, block_size=block_size)
-    storage.poison(range(num_blocks))
+    layout = read_layout(config, dtype, in_lanes=True)
+    storage = LaneStorage(layout, num_units=num_blocks * layout.num_tables, block_size=block_size)
+    storage.poison(range(storage.num_units))
     return storage
+
+
+def units_of(storage: UnitMemory, blocks: Iterable[int]) -> list[tuple[int, ...]]:
+    """The units of `blocks`, for each block table of the layout."""
+    num_tables = storage.layout.num_tables
+    return [tuple(block * num_tables + number for block in blocks) for number in range(num_tables)]
+
+
+def tables_of(storage: UnitMemory, blocks: Sequence[int], *, start: int = 0) -> tuple[Table, ...]:
+    """The block tables of a sequence, without the blocks that no position from `start` on sees."""
+    firsts = [group.first_seen(start) // storage.block_size for group in storage.layout.table_groups]
+    return tuple(Table(units[first:], first) for first, units in zip(firsts, units_of(storage, blocks), strict=True))
 
 
 def _angles(model: PreTrainedModel, data: RotaryData) -> Angles:
@@ -125,8 +143,9 @@ def run(forward: AnyForward, *parts: Part) -> list[Tensor]:
     """The logits [tokens, vocabulary] of each part, all in one batch."""
     chunks = []
     for start, tokens, blocks in parts:
+        tables = tables_of(forward.storage, blocks, start=start)
         every = Score(start, (0,) * len(tokens), 0)  # asks for a row of logits at each position
-        chunks.append(Chunk(Ticket("s", 0, 1, start, tuple(blocks)), tuple(tokens), score=every))
+        chunks.append(Chunk(Ticket("s", 0, 1, start, tables), tuple(tokens), score=every))
     with torch.inference_mode():
         logits = forward.run(Plan(1, tuple(chunks))).clone()
     return list(logits.split([len(tokens) for _, tokens, _ in parts]))

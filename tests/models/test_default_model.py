@@ -117,7 +117,7 @@ def test_torch_answers_as_plain_transformers_does(on_torch: Forward, plain: Plai
 
 def test_native_kernels_keep_the_bits_of_the_file(native: NativeForward) -> None:
     assert native.weights == "int4+int8"
-    assert native.storage.group.dtype == "bfloat16"
+    assert native.storage.layout.dtype == "bfloat16"
 
 
 def test_native_kernels_lose_nothing_that_shows(native: NativeForward, plain: Plain, passage: list[int]) -> None:

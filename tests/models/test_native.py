@@ -16,7 +16,7 @@ from engine.model.kernels.choice import Kernels
 from engine.model.kernels.native import Level
 from engine.model.precision import Precision, encode_as
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, Score, Ticket
+from engine.step import Choose, Chunk, Plan, Score, Table, Ticket
 from tests.models.architectures import (
     ARCHITECTURES,
     EXPERTS,
@@ -182,7 +182,7 @@ def test_a_step_that_needs_no_logits_gives_none(wide: PreTrainedModel, kernels: 
     forward = make_native(wide, kernels)
     tokens = tuple(SEQUENCES[1])
 
-    logits = forward.run(Plan(1, (Chunk(Ticket("s", 0, 1, 0, (4, 2, 0, 1, 3)), tokens),)))
+    logits = forward.run(Plan(1, (Chunk(Ticket("s", 0, 1, 0, (Table((4, 2, 0, 1, 3)),)), tokens),)))
 
     assert logits.shape == (0, VOCABULARY_SIZE)
     forward.close()
@@ -194,8 +194,8 @@ def test_scored_rows_and_the_chosen_one_come_in_their_order(wide: PreTrainedMode
     every = run(forward, (0, tokens, range(5)), (0, other, range(5, 8)))
     choose = Choose(Sampling(seed=0), choice=0, output_index=0)
     chunks = (
-        Chunk(Ticket("a", 0, 1, 16, tuple(range(5))), tokens[16:], choose, Score(20, (1, 2, 3), 0)),
-        Chunk(Ticket("b", 0, 1, 0, (5, 6, 7)), other, choose),
+        Chunk(Ticket("a", 0, 1, 16, (Table(tuple(range(5))),)), tokens[16:], choose, Score(20, (1, 2, 3), 0)),
+        Chunk(Ticket("b", 0, 1, 0, (Table((5, 6, 7)),)), other, choose),
     )
 
     logits = forward.run(Plan(1, chunks))

@@ -127,11 +127,16 @@ class Cache(ctypes.Structure):
         ("values", Pointer),
         ("key_scales", Pointer),
         ("value_scales", Pointer),
+        ("key_stride", _int64),
+        ("value_stride", _int64),
+        ("scale_stride", _int64),
         ("kv_heads", _int32),
         ("key_dim", _int32),
         ("value_dim", _int32),
         ("block_size", _int32),
         ("type", _int32),
+        ("latent", _int32),
+        ("table", _int32),
         ("reserved", _int32),
     ]
 
@@ -194,6 +199,8 @@ class Heads(ctypes.Structure):
         ("key_norm", Pointer),
         ("cos", Pointer),
         ("sin", Pointer),
+        ("shared", _int32),
+        ("reserved", _int32),
         ("cache", Cache),
     ]
 
@@ -206,8 +213,8 @@ class Attention(ctypes.Structure):
         ("output", _int32),
         ("heads", _int32),
         ("window", _int32),
+        ("chunk", _int32),
         ("softcap", _float),
-        ("reserved", _int32),
         ("sinks", Pointer),
         ("cache", Cache),
     ]
@@ -302,7 +309,7 @@ class Instruction(ctypes.Structure):
 
 
 class Span(ctypes.Structure):
-    """One sequence's rows in a step."""
+    """One sequence's rows in a step, and one of its block tables."""
 
     _fields_ = [("row", _int32), ("start", _int32), ("length", _int32), ("table", _int32)]
 
@@ -314,12 +321,12 @@ class Step(ctypes.Structure):
         ("num_rows", _int32),
         ("num_spans", _int32),
         ("num_logit_rows", _int32),
-        ("reserved", _int32),
+        ("num_tables", _int32),
         ("ids", Pointer),
         ("positions", Pointer),
         ("slots", Pointer),
         ("spans", Pointer),
-        ("blocks", Pointer),
+        ("units", Pointer),
         ("logit_rows", Pointer),
     ]
 

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.cache.layout import padded_dim
 from engine.model.kernels.builder import WIDTH_QUANTUM
+from engine.model.kernels.cache import CacheForm, native_cache
 from engine.model.kernels.library import library
 from engine.model.kernels.native import (
     Attention,
     Buffer,
-    Cache,
-    CacheType,
     Experts,
     Format,
     Heads,
@@ -35,7 +35,6 @@ from engine.model.kernels.native import (
 )
 
 FLOAT_BYTES = 4
-CACHE_TYPES = {torch.float32: CacheType.F32, torch.bfloat16: CacheType.BF16, torch.int8: CacheType.INT8}
 
 
 @torch.library.custom_op("tidemark::linear", mutates_args=())
@@ -101,77 +100,69 @@ def _(
     return rows.new_empty(rows.shape[0], form[0])
 
 
-@torch.library.custom_op("tidemark::attention", mutates_args=("keys", "values", "scales"))
+@torch.library.custom_op("tidemark::attention", mutates_args=("cache",))
 def attention(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     qkv: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    scales: list[Tensor],
+    cache: list[Tensor],
     step: list[Tensor],
     sinks: Tensor | None,
     form: list[int],
+    cache_form: list[int],
     softcap: float,
     level: int,
     pool: int,
 ) -> Tensor:
-    """Write K and V to the cache, attend over all that it holds: [n, heads × dim] float32.
+    """Write K and V to the cache, attend over all that it holds: [n, heads × value dim] float32.
 
-    `qkv` [n, (heads + 2 × kv heads) × dim] float32 has scaled queries; `keys` and `values` are one layer's
-    cache, `scales` theirs where they are int8; `step` has int32 positions [n], slots [n], spans [chunks, 4]
-    and block tables; `form` is (heads, kv heads, dim, block size, window or 0).
+    `qkv` [n, (heads × key dim) | (kv heads × key dim) | (kv heads × value dim)] float32 has scaled queries,
+    and no V for latent rows, and queries alone for rows that another layer writes; `cache` has the layer's
+    tensors; `step` has int32 positions [n], slots [tables, n], spans [tables, chunks, 4] and block tables;
+    `form` is (heads, window or 0, chunk or 0, whether another layer writes the rows), `cache_form` a CacheForm.
     """
-    heads, kv_heads, dim, block_size, window = form
-    padded = -(-dim // 16) * 16
-    cache = Cache(
-        keys.data_ptr(),
-        values.data_ptr(),
-        *([scale.data_ptr() for scale in scales] or (None, None)),
-        kv_heads,
-        dim,
-        dim,
-        block_size,
-        CACHE_TYPES[keys.dtype],
-    )
-    plain = _padded(qkv)
-    queries, mixed = (_padded(qkv.new_empty(len(qkv), heads * each)) for each in (padded, dim))
-    buffers = [_plain(plain, qkv.shape[1]), _plain(queries, heads * padded), _plain(mixed, heads * dim)]
-    write = Heads(input=0, output=1, heads=heads, rotary=Rotary.NONE, scale=1.0, cache=cache)
+    heads, window, chunk, shared = form
+    rows = CacheForm(*cache_form)
+    native = native_cache(cache, rows)
+    widths = (qkv.shape[1], heads * padded_dim(rows.key_dim), heads * rows.value_dim)
+    plain, queries, mixed = _padded(qkv), *(_padded(qkv.new_empty(len(qkv), width)) for width in widths[1:])
+    buffers = [_plain(each, width) for each, width in zip((plain, queries, mixed), widths, strict=True)]
+    write = Heads(input=0, output=1, heads=heads, rotary=Rotary.NONE, scale=1.0, shared=shared, cache=native)
     read = Attention(
         input=1,
         output=2,
         heads=heads,
         window=window,
+        chunk=chunk,
         softcap=softcap,
         sinks=None if sinks is None else sinks.data_ptr(),
-        cache=cache,
+        cache=native,
     )
-    positions, slots, spans, blocks = step
+    positions, slots, spans, units = step
     native_step = Step(
         num_rows=len(qkv),
-        num_spans=len(spans),
+        num_spans=spans.shape[1],
+        num_tables=len(spans),
         positions=positions.data_ptr(),
         slots=slots.data_ptr(),
         spans=spans.data_ptr(),
-        blocks=blocks.data_ptr(),
+        units=units.data_ptr(),
     )
     _run(level, pool, [_instruction(Op.HEADS, write), _instruction(Op.ATTENTION, read)], buffers, native_step)
-    return mixed[:, : heads * dim].contiguous()
+    return mixed[:, : heads * rows.value_dim].contiguous()
 
 
 @attention.register_fake
 def _(  # noqa: PLR0913, PLR0917  # as the operator
     qkv: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    scales: list[Tensor],
+    cache: list[Tensor],
     step: list[Tensor],
     sinks: Tensor | None,
     form: list[int],
+    cache_form: list[int],
     softcap: float,
     level: int,
     pool: int,
 ) -> Tensor:
-    return qkv.new_empty(qkv.shape[0], form[0] * form[2])
+    return qkv.new_empty(qkv.shape[0], form[0] * CacheForm(*cache_form).value_dim)
 
 
 def _padded(rows: Tensor) -> Tensor:

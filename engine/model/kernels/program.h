@@ -41,22 +41,27 @@ struct Weight {
   int32_t reserved;
 };
 
-// One layer's cache. K: [blocks, kv heads, block size / 16, dim pairs, 16 keys, 2] and V: [blocks, kv heads,
-// block size / 16, 8 key pairs, dims, 2], for bf16 and int8; for f32 the pairs are apart: K [.., dims, 16 keys],
-// V [.., 16 keys, dims]. `dim` is padded to a multiple of 16. int8 has one float32 scale for each
-// (block, kv head, offset).
+// One layer's cache: in each unit of the pool that the layer's block table names, a block of positions. K of a unit:
+// [kv heads, block size / 16, dim pairs, 16 keys, 2] and V: [kv heads, block size / 16, 8 key pairs, dims, 2], for bf16 and
+// int8; for f32 the pairs are apart: K [.., dims, 16 keys], V [.., 16 keys, dims]. `dim` is padded to a multiple of 16. int8
+// has one float32 scale for each (kv head, offset). Latent rows have no V of their own: it is the first values of K.
 enum class CacheType : int32_t { f32, bf16, int8 };
 
 struct Cache {
-  char* keys;
-  char* values;
-  float* key_scales;
+  char* keys;           // of unit 0
+  char* values;         // null where latent, as value_scales
+  float* key_scales;    // null but for int8
   float* value_scales;
+  int64_t key_stride;   // bytes from one unit to the next
+  int64_t value_stride;
+  int64_t scale_stride;
   int32_t kv_heads;
-  int32_t key_dim;    // as the model has it
+  int32_t key_dim;      // as the model has it
   int32_t value_dim;
-  int32_t block_size; // positions; a multiple of 16
+  int32_t block_size;   // positions; a multiple of 16
   CacheType type;
+  int32_t latent;
+  int32_t table;        // which of the step's block tables
   int32_t reserved;
 };
 
@@ -94,7 +99,8 @@ struct Linear {
 enum class Rotary : int32_t { none, half, interleaved };
 
 // From the fused q, k, v rows to queries and the cache: norms over heads (or over all of q's and k's heads at
-// once), rotary, scale; K and V are written in the cache's type at the row's position.
+// once), rotary, scale; K and V are written in the cache's type at the row's position. Latent rows come without v, and
+// where a layer reads another's rows there is q alone.
 struct Heads {
   int32_t input;        // [rows, (heads × key dim) | (kv heads × key dim) | (kv heads × value dim)] plain
   int32_t output;       // [rows, heads × padded key dim] plain: queries, times `scale`, each head padded to 16
@@ -110,6 +116,8 @@ struct Heads {
   const float* key_norm;
   const float* cos;     // [positions, rotary_dim / 2], times what the model scales them by
   const float* sin;
+  int32_t shared;       // 1: the cache's rows are another layer's, which writes them
+  int32_t reserved;
   Cache cache;
 };
 
@@ -118,8 +126,8 @@ struct Attention {
   int32_t output;       // [rows, heads × value dim]
   int32_t heads;
   int32_t window;       // positions that a query sees, its own included; 0: all
+  int32_t chunk;        // a query sees from the last multiple of it on; 0: no chunks
   float softcap;        // 0: none
-  int32_t reserved;
   const float* sinks;   // [heads], or null
   Cache cache;
 };
@@ -198,17 +206,17 @@ struct Instruction {
 // One chunk of a sequence: rows [row, row + length) stand at positions [start, start + length).
 struct Span {
   int32_t row, start, length;
-  int32_t table;        // where its block table begins in Step::blocks
+  int32_t table;        // where block 0 of its block table is in Step::units; below 0 where the table begins later
 };
 
 struct Step {
   int32_t num_rows, num_spans, num_logit_rows;
-  int32_t reserved;
+  int32_t num_tables;        // block tables of each span
   const int32_t* ids;        // [rows]
   const int32_t* positions;  // [rows]
-  const int32_t* slots;      // [rows] block × block size + offset
-  const Span* spans;
-  const int32_t* blocks;     // block tables, one after the other
+  const int32_t* slots;      // [tables, rows] unit × block size + offset
+  const Span* spans;         // [tables, spans]
+  const int32_t* units;      // block tables, one after the other
   const int32_t* logit_rows; // [logit rows]
 };
 

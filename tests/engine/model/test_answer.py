@@ -7,14 +7,14 @@ from torch import Tensor
 from engine.model.answer import LogitsNotFinite, answer
 from engine.model.sampler import answer_rows
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Score, Ticket
+from engine.step import Choose, Chunk, Score, Table, Ticket
 
 GREEDY = Sampling(seed=0, temperature=0.0)
 
 
 def chunk(name: str, *, top: int | None = None, choose: bool = True, score: Score | None = None) -> Chunk:
     chosen = Choose(GREEDY, 0, 0, top_logprobs=top) if choose else None
-    return Chunk(Ticket(name, 0, 1, 0, (0,)), (1, 2, 3), chosen, score)
+    return Chunk(Ticket(name, 0, 1, 0, (Table((0,)),)), (1, 2, 3), chosen, score)
 
 
 def rows(*best: int) -> Tensor:
@@ -60,7 +60,7 @@ def test_logprobs_are_given_only_where_they_are_asked_for() -> None:
 
 def test_logprobs_come_from_the_raw_logits() -> None:
     banned = Choose(GREEDY, 0, 0, banned=(2,), top_logprobs=1)
-    biased = Chunk(Ticket("a", 0, 1, 0, (0,)), (1,), banned)
+    biased = Chunk(Ticket("a", 0, 1, 0, (Table((0,)),)), (1,), banned)
 
     (result,) = answer((biased,), rows(2), answer_rows)
 

@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from config.settings import CacheSettings, ModelSettings
-from engine.cache.lanes import LaneStorage
 from engine.errors import ModelError, ModelUnsupported
 from engine.model import assemble as module
 from engine.model.assemble import Assembly, Sizes, assemble, cache_dtype, kernels_for
@@ -48,7 +47,7 @@ def assembled(folder: Path, *, block_size: int = 16, cache: str = "auto", **sett
 
 def made(parts: Assembly, *, block_size: int = 16) -> ModelForward:
     with torch.inference_mode():
-        return parts.make_forward(Sizes(num_blocks=8, block_size=block_size, max_positions=64))
+        return parts.make_forward(Sizes(num_units=8 * parts.layout.num_tables, block_size=block_size, max_positions=64))
 
 
 def error(forward: ModelForward, plain: Tensor) -> float:
@@ -305,7 +304,7 @@ def test_the_cache_s_type_can_be_set_apart_from_the_weights(tmp_path: Path, dtyp
     forward = made(parts)
 
     assert isinstance(forward, NativeForward)
-    assert parts.layout.dtype == forward.storage.group.dtype == dtype
+    assert parts.layout.dtype == forward.storage.layout.dtype == dtype
     forward.close()
 
 
@@ -317,11 +316,7 @@ def test_a_cache_takes_the_memory_that_its_layout_says(tmp_path: Path, settings:
     forward = made(parts)
 
     assert isinstance(forward, NativeForward | Forward)
-    storage = forward.storage
-    tensors = [*storage.keys, *storage.values]
-    if isinstance(storage, LaneStorage):
-        tensors += [*storage.key_scales, *storage.value_scales]
-    assert sum(tensor.nbytes for tensor in tensors) == storage.num_blocks * parts.layout.block_bytes(16)
+    assert forward.storage.num_bytes == forward.storage.num_units * parts.layout.unit_bytes(16)
     forward.close()
 
 

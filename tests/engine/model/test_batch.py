@@ -2,7 +2,7 @@ import torch
 
 from engine.model.batch import Span, make_batch, write_rows
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, Score, Ticket
+from engine.step import Choose, Chunk, Plan, Score, Table, Ticket
 
 CHOOSE = Choose(Sampling(seed=0), choice=0, output_index=0)
 
@@ -10,7 +10,7 @@ CHOOSE = Choose(Sampling(seed=0), choice=0, output_index=0)
 def chunk(
     base: int, tokens: tuple[int, ...], blocks: tuple[int, ...], *, choose: bool = True, score: Score | None = None
 ) -> Chunk:
-    return Chunk(Ticket("s", 0, 1, base, blocks), tokens, CHOOSE if choose else None, score)
+    return Chunk(Ticket("s", 0, 1, base, (Table(blocks),)), tokens, CHOOSE if choose else None, score)
 
 
 def test_chunks_lie_one_after_the_other_and_the_rest_is_padding() -> None:

@@ -6,7 +6,7 @@ from engine.model.forward import Forward
 from engine.model.linear import RowLinear
 from engine.model.padding import settle_paddings
 from engine.model.rows import RowCounts
-from engine.step import Chunk, Plan, Ticket
+from engine.step import Chunk, Plan, Table, Ticket
 from tests.models.architectures import ARCHITECTURES, VOCABULARY_SIZE, make_model
 from tests.models.support import make_forward, run
 
@@ -32,7 +32,7 @@ def test_every_padding_is_whole_products_of_every_layer(forward: Forward) -> Non
 
 
 def test_a_step_that_needs_no_logits_gives_none(forward: Forward) -> None:
-    plan = Plan(1, (Chunk(Ticket("s", 0, 1, 0, (0, 1, 2)), TOKENS),))
+    plan = Plan(1, (Chunk(Ticket("s", 0, 1, 0, (Table((0, 1, 2)),)), TOKENS),))
 
     with torch.inference_mode():
         logits = forward.run(plan)

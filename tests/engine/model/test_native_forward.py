@@ -5,7 +5,7 @@ import pytest
 from engine.model.kernels.native import Span, Step
 from engine.model.native_forward import Rows
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, Score, Ticket
+from engine.step import Choose, Chunk, Plan, Score, Table, Ticket
 from tests.models.architectures import ARCHITECTURES, make_model
 from tests.models.support import every_kernels, make_native, run
 
@@ -19,7 +19,7 @@ def chunk(
     choose: Choose | None = CHOOSE,
     score: Score | None = None,
 ) -> Chunk:
-    return Chunk(Ticket("s", 0, 1, start, blocks), tokens, choose, score)
+    return Chunk(Ticket("s", 0, 1, start, (Table(blocks),)), tokens, choose, score)
 
 
 def ints(address: int, count: int) -> list[int]:

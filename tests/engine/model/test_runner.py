@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from engine.cache.layout import CacheGroup
+from engine.cache.layout import CacheGroup, Layout, RowShape
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.answer import LogitsNotFinite
@@ -16,7 +16,7 @@ from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
 from engine.model.runner import ModelForward, ModelRunner, make_runner
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, Score, StepResult, Ticket
+from engine.step import Choose, Chunk, Plan, Score, StepResult, Table, Ticket
 from tests.models.architectures import ARCHITECTURES, make_model
 from tests.models.support import every_kernels, make_forward, make_native, make_packed
 
@@ -71,7 +71,7 @@ def chunk(
     score: Score | None = None,
 ) -> Chunk:
     choose = None if output_index is None else Choose(sampling, 0, output_index, top_logprobs=2)
-    return Chunk(Ticket(name, 0, 1, base, tuple(blocks)), tokens, choose, score)
+    return Chunk(Ticket(name, 0, 1, base, (Table(tuple(blocks)),)), tokens, choose, score)
 
 
 async def execute(runner: ModelRunner, *chunks: Chunk) -> StepResult:
@@ -192,8 +192,8 @@ async def test_a_new_life_on_torch_can_take_the_old_one_s_model() -> None:
 
 
 def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start() -> None:
-    group = CacheGroup(num_layers=2, num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32")
-    storage = KVStorage(group, num_blocks=4, block_size=8, device=torch.device("cpu"))
+    layout = Layout((CacheGroup((0, 1), RowShape(num_kv_heads=1, key_dim=16, value_dim=16, dtype="float32")),))
+    storage = KVStorage(layout, num_units=4, block_size=8, device=torch.device("cpu"))
 
     with pytest.raises(ModelUnsupported, match="the first step failed"):
         make_runner(lambda: Forward(tiny(), storage, max_rows=8, num_threads=1))
