@@ -111,6 +111,12 @@ class EngineSettings(Section):
     max_step_seconds: Auto[Annotated[float, Field(gt=0)]] = Field(
         default=None, description="how long prompts may make a step; auto: as long as running streams hardly feel"
     )
+    reserved_outputs: int = Field(
+        default=128,
+        ge=0,
+        le=65536,
+        description="outputs of each running sequence that room is kept for as others start",
+    )
     max_waiting: int = Field(default=64, ge=1, le=65536, description="most requests that wait; more are refused (429)")
     max_buffered_deltas: int = Field(
         default=256, ge=1, le=65536, description="unread deltas of a stream before its sequence pauses"

@@ -23,6 +23,7 @@ class Admission:
         vocabulary_size: int,
         max_sequences: int,
         max_waiting: int,
+        reserved_outputs: int,
     ) -> None:
         self._tables = tables
         self._roster = roster
@@ -31,6 +32,7 @@ class Admission:
         self._vocabulary_size = vocabulary_size
         self._max_sequences = max_sequences
         self._max_waiting = max_waiting
+        self._reserved_outputs = reserved_outputs
         self._num_arrived = 0
 
     def offer(self, request: Request, *, now: float) -> list[Sequence]:
@@ -103,23 +105,30 @@ class Admission:
         return len(self._roster.running) < self._max_sequences
 
     def admit(self, *, now: float) -> None:
-        """Start waiting sequences, in order, while there are seats and blocks for all that they know.
+        """Start waiting sequences, in order, while there are seats, and room for all they know and some outputs.
 
         The first that does not fit holds back those behind it, so that it can't starve; one that
         would compute what a running sequence is about to make shareable lets others pass.
         """
-        reserved = sum(self._tables.num_wanted(sequence) for sequence in self._roster.running)
+        if not self._roster.waiting:
+            return
+        reserved = sum(self._num_wanted(sequence) for sequence in self._roster.running)
         for sequence in list(self._roster.waiting):
             if not self._has_seat:
                 return
             match = self._tables.match(sequence)
             if any(self._tables.leads(leader, sequence, match) for leader in self._roster.running):
                 continue
-            needed = self._tables.num_wanted(sequence, match)
+            needed = self._num_wanted(sequence, match)
             if not self._make_room(needed + reserved, match):
                 return
             self._start(sequence, match, now)
-            reserved += self._tables.num_wanted(sequence)
+            reserved += self._num_wanted(sequence)
+
+    def _num_wanted(self, sequence: Sequence, match: Match | None = None) -> int:
+        """Units that a sequence still takes for the tokens it knows, and for some of the outputs that may follow."""
+        upto = min(len(sequence.tokens) + self._reserved_outputs, sequence.max_length)
+        return self._tables.num_wanted(sequence, upto, match)
 
     def _make_room(self, needed: int, match: Match) -> bool:
         """Whether there is room for a start beside the match; paused sequences lose theirs for it."""

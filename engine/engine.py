@@ -56,6 +56,7 @@ class Engine:
             vocabulary_size=info.vocabulary_size,
             max_sequences=settings.max_sequences,
             max_waiting=settings.max_waiting,
+            reserved_outputs=settings.reserved_outputs,
         )
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
         self._pace = Pace(settings.max_step_seconds)

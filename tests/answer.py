@@ -3,9 +3,9 @@
 from codecs import getincrementaldecoder
 from dataclasses import dataclass
 
+from engine.cache.layout import CacheGroup, Layout
 from engine.request import FinishReason, OutputToken, Request, TokenLogprob
 from engine.step import Choose
-from engine.cache.layout import CacheGroup, Layout
 from tests.digest import FULL, VOCABULARY, Slot, chain, choose_token, reaches, state_of, token_logprob
 
 

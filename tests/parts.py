@@ -68,6 +68,7 @@ class Parts:
             vocabulary_size=VOCABULARY_SIZE,
             max_sequences=shape.max_sequences,
             max_waiting=shape.max_waiting,
+            reserved_outputs=shape.reserved_outputs,
         )
         self.commit = Commit(tables=self.tables, roster=self.roster, stats=self.stats, vocabulary=VOCABULARY)
 

@@ -75,9 +75,9 @@ class BlockTables:
         more = room // self.units_per_block if self.units_per_block else self.num_blocks_for(sequence.max_length)
         return (sequence.held.num_blocks + more) * self.block_size - sequence.ledger.computed
 
-    def num_wanted(self, sequence: Sequence, match: Match | None = None) -> int:
-        """Units that a sequence still takes, beside those of a `match`, until it has computed all the tokens it knows."""
-        total = self.num_blocks_for(len(sequence.tokens))
+    def num_wanted(self, sequence: Sequence, upto: int, match: Match | None = None) -> int:
+        """Units that a sequence still takes, beside those of a `match`, until all below position `upto` is computed."""
+        total = self.num_blocks_for(upto)
         wanted = 0
         for number, (group, width, _) in enumerate(self._groups):
             held = len(match.tables[number]) if match and match.tables else _num_held(sequence, number)

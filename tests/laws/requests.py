@@ -76,12 +76,13 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    layout, num_checkpoints, *parts = parts
+    layout, num_checkpoints, reserved_outputs, *parts = parts
     max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = parts
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
         layout=LAYOUTS[layout],
         num_checkpoints=num_checkpoints,
+        reserved_outputs=reserved_outputs,
         num_blocks=num_blocks,
         block_size=block_size,
         max_sequences=max_sequences,
@@ -98,6 +99,7 @@ def _shape(parts: tuple[Any, ...]) -> Shape:
 shapes = one_of_each(
     ("full", *LAYOUTS),
     (2, 0, 6),
+    (0, 0, 4),
     (3, 1, 2, 4),
     (3, 0, 1, 12),
     (8, 0, 2),

@@ -24,6 +24,7 @@ class Shape:
     max_logit_rows: int = 8
     max_step_seconds: float | None = None
     max_waiting: int = 4
+    reserved_outputs: int = 0
     max_buffered_deltas: int = 4
     slow_reader_seconds: float = 10.0
     position_seconds: float = 0.0  # what a step takes for each of its positions
@@ -58,6 +59,7 @@ class Shape:
             max_logit_rows=self.max_logit_rows,
             max_step_seconds=self.max_step_seconds,
             max_waiting=self.max_waiting,
+            reserved_outputs=self.reserved_outputs,
             max_buffered_deltas=self.max_buffered_deltas,
             slow_reader_seconds=self.slow_reader_seconds,
             check_laws=True,
