@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from config.threads import let_threads_sleep
-from engine.cache.layout import Layout
+from engine.cache.layout import Layout, Reach
 from engine.cache.sizing import CacheSizes, context_that_fits, plan_cache
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
@@ -111,6 +111,7 @@ def _cache_info(layout: Layout, sizes: CacheSizes, block_size: int) -> CacheInfo
         layout.dtype,
         str(layout),
         groups=tuple(map(str, layout.groups)),
+        forgets=any(group.reach is not Reach.FULL for group in layout.groups),
         blocks_a_step=sum(layout.widths),
         waste=layout.waste,
         num_slots=sizes.num_slots,

@@ -78,6 +78,7 @@ class CacheInfo:
     dtype: str
     layout: str  # one line for people, such as "full attention, 30 layers, 3 kv heads x 64"
     groups: tuple[str, ...] = ()  # of rows, each in a few words
+    forgets: bool = False  # whether some group gives back what no query sees any more
     blocks_a_step: int = 1
     waste: float = 0.0  # the share of bytes that no row ever takes
     num_slots: int = 0  # of recurrent states
@@ -87,6 +88,11 @@ class CacheInfo:
     def num_positions(self) -> int:
         """Positions that all blocks hold together, where no group forgets any."""
         return self.block_size * self.num_blocks // (self.blocks_a_step or 1)
+
+    @property
+    def by_group(self) -> bool:
+        """Whether there is more to tell of blocks than one list: several groups, or one that forgets."""
+        return len(self.groups) > 1 or self.forgets
 
     @property
     def num_bytes(self) -> int:
@@ -157,6 +163,11 @@ class SequenceView:
     tables: tuple[TableView, ...]
     slot: int | None = None
 
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """What it holds of all groups."""
+        return tuple(block for table in self.tables for block in table.blocks)
+
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
@@ -177,6 +188,11 @@ class StepRow:
     tables: tuple[TableView, ...]
     slot: int | None = None
     checkpoints: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """The blocks of all groups."""
+        return tuple(block for table in self.tables for block in table.blocks)
 
 
 @dataclass(frozen=True, slots=True)

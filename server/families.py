@@ -34,6 +34,15 @@ class Families:
             family.add_metric([self._model, key], value)
         return family
 
+    def gauge_grid(
+        self, name: str, text: str, labels: tuple[str, str], values: Mapping[tuple[str, str], float]
+    ) -> GaugeMetricFamily:
+        """One number that may fall, for each pair of two labels' values."""
+        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels(*labels))
+        for keys, value in values.items():
+            family.add_metric([self._model, *keys], value)
+        return family
+
     def counter(self, name: str, text: str, value: float) -> CounterMetricFamily:
         """One number that only rises; `_total` is added to the name."""
         family = CounterMetricFamily(self._prefix + name, text, labels=self._labels())

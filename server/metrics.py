@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
@@ -70,18 +71,43 @@ class _Collector(Collector):
 
 
 def _cache(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Metric]:
-    counts = snapshot.blocks
-    blocks = {"free": counts.free, "allocated": counts.allocated, "shared": counts.shared, "cached": counts.cached}
-    size, size_bytes = (cache.block_size, cache.block_bytes) if cache else (0, 0)
-    for unit, scale in (("blocks", 1), ("positions", size), ("bytes", size_bytes)):
-        by_state = {state: count * scale for state, count in blocks.items()}
+    blocks = _by_state(snapshot.blocks)
+    size, size_bytes, step = (cache.block_size, cache.block_bytes, cache.blocks_a_step or 1) if cache else (0, 0, 1)
+    positions = _positions_of(blocks, size=size, step=step)
+    in_bytes = {state: count * size_bytes for state, count in blocks.items()}
+    for unit, by_state in (("blocks", blocks), ("positions", positions), ("bytes", in_bytes)):
         yield families.gauges(f"kv_{unit}", f"Cache {unit}, a partition by state.", "state", by_state)
         yield families.gauge(f"kv_{unit}_capacity", f"All cache {unit}.", sum(by_state.values()))
-    tail = snapshot.tail_positions
+    tail, tail_bytes = snapshot.tail_positions, snapshot.tail_positions * size_bytes * step // (size or 1)
     yield families.gauge("kv_tail_positions", "Positions of held blocks that nothing was computed for.", tail)
-    yield families.gauge("kv_tail_bytes", "Bytes of those positions.", tail * size_bytes // (size or 1))
-    yield families.gauge("kv_usage_ratio", "Blocks that sequences hold, of all blocks.", usage_ratio(counts))
+    yield families.gauge("kv_tail_bytes", "Bytes of those positions.", tail_bytes)
+    yield families.gauge("kv_usage_ratio", "Blocks that sequences hold, of all blocks.", usage_ratio(snapshot.blocks))
     yield families.info("cache_config", "The cache as laid out at load.", _cache_config(cache) if cache else None)
+    yield from _groups_and_slots(families, cache, snapshot)
+
+
+def _by_state(counts: BlockCounts) -> dict[str, int]:
+    return {"free": counts.free, "allocated": counts.allocated, "shared": counts.shared, "cached": counts.cached}
+
+
+def _positions_of(blocks: dict[str, int], *, size: int, step: int) -> dict[str, int]:
+    """The positions that so many blocks hold, `step` of them for each `size`: whole ones, and still a partition."""
+    edges = [sum_ * size // step for sum_ in accumulate(blocks.values(), initial=0)]
+    return {state: high - low for state, (low, high) in zip(blocks, pairwise(edges), strict=True)}
+
+
+def _groups_and_slots(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Metric]:
+    groups = cache.groups if cache and len(cache.groups) > 1 else ()
+    held = {
+        (group, state): count
+        for group, counts in zip(groups, snapshot.groups, strict=False)
+        for state, count in _by_state(counts).items()
+        if state != "free"  # those are free for every group
+    }
+    yield families.gauge_grid("kv_group_blocks", "Blocks in use by cache group.", ("group", "state"), held)
+    slots = _by_state(snapshot.slots)
+    yield families.gauges("state_slots", "Places of recurrent states, a partition by state.", "state", slots)
+    yield families.gauge("state_slots_capacity", "All of them.", sum(slots.values()))
 
 
 def _cache_config(cache: CacheInfo) -> dict[str, str]:
@@ -159,6 +185,8 @@ def empty_snapshot() -> Snapshot:
     stats = Stats()
     return Snapshot(
         blocks=BlockCounts(free=0, allocated=0, shared=0, cached=0),
+        groups=(),
+        slots=BlockCounts(free=0, allocated=0, shared=0, cached=0),
         tail_positions=0,
         positions=stats.positions,
         running=0,

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -19,7 +19,7 @@ from config.settings import Settings
 from engine.build import Built
 from engine.engine import Engine
 from engine.errors import EngineError
-from engine.stats import ModelInfo
+from engine.stats import CacheInfo, ModelInfo
 from server.app import create_app
 from server.collector import resting_collector
 from server.console import Console
@@ -27,6 +27,7 @@ from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
 
+LEAST_WASTE = 0.0005  # of the blocks' bytes: less would read as 0.0%
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LAST_WORDS_SECONDS = 2.0  # for what was answered to reach its clients, beyond the drain limit
 LAST_STEP_SECONDS = 10.0  # for the step in flight when the engine is stopped; one that takes longer hangs
@@ -227,10 +228,20 @@ def load_failure(settings: Settings, error: Exception) -> str:
 
 def describe(info: ModelInfo) -> str:
     """The model, and the layout and size of its cache, on one line."""
-    cache = info.cache
-    size = ByteSize(cache.num_blocks * cache.block_bytes).human_readable()
     return (
         f"{info.name} ({info.architecture}, {info.dtype}, context {info.context_length}) on {info.runs_on}; "
-        f"cache: {cache.layout}, {cache.dtype}, {cache.num_blocks} blocks x {cache.block_size} "
-        f"= {cache.num_positions} positions, {size}"
+        f"cache: {info.cache.layout}, {', '.join(_sizes(info.cache))}"
     )
+
+
+def _sizes(cache: CacheInfo) -> Iterator[str]:
+    """How much there is of what the cache has, and what all of it takes."""
+    if cache.num_blocks:
+        yield cache.dtype
+        each = "x" if cache.blocks_a_step == 1 else f"({cache.blocks_a_step} for all groups) x"
+        yield f"{cache.num_blocks} blocks {each} {cache.block_size} = {cache.num_positions} positions"
+    if cache.waste >= LEAST_WASTE:
+        yield f"{cache.waste:.1%} of their bytes unused"
+    if cache.num_slots:
+        yield f"{cache.num_slots} state slots x {ByteSize(cache.slot_bytes).human_readable()}"
+    yield ByteSize(cache.num_bytes).human_readable()

@@ -5,13 +5,24 @@ from itertools import pairwise
 
 import orjson
 
-from engine.stats import StepRecord, StepRow
+from engine.stats import CacheInfo, StepRecord, StepRow, TableView
 
 BAR_CELLS = 32
 TIMES = "×"  # the sign itself, not the letter
 LEGEND = "█ computed before, or found in the cache  ▓ computed in this step  ▒ chosen, not in the cache yet"
+GROUPS_LEGEND = "blocks: by cache group, between bars  gone: given back, since no position still to be computed sees it"
+STATES_LEGEND = "state: the slot of the recurrent state  checkpoint: a copy of it that the step left for later prompts"
 _HEADS = ("step", "sequence", "chunk", "planned", "computed", "accepted", "published", "chosen")
 _WIDTHS = (4, 8, 9, 7, 8, 8, 9, 12)
+
+
+def legend(cache: CacheInfo) -> Iterator[str]:
+    """What the signs mean that a table of this cache's blocks may have."""
+    yield LEGEND
+    if cache.by_group:
+        yield GROUPS_LEGEND
+    if cache.num_slots:
+        yield STATES_LEGEND
 
 
 def header(*, num_positions: int) -> str:
@@ -26,25 +37,35 @@ def lines(record: StepRecord, *, num_positions: int, text_of: Callable[[int], st
         start, stop = row.chunk
         marks = (str(mark) for mark in (row.planned, row.computed, row.accepted, row.published))
         cells = (str(record.step), row.sequence, f"[{start},{stop})", *marks, repr(chosen) if row.tokens else "-")
-        yield _columns((*cells, bar(row, num_positions=num_positions), owners(row.blocks)), num_positions)
+        yield _columns((*cells, bar(row, num_positions=num_positions), places(row)), num_positions)
 
 
-def objects(record: StepRecord) -> Iterator[str]:
+def objects(record: StepRecord, cache: CacheInfo) -> Iterator[str]:
     """One JSON object for each sequence in the step."""
     for row in record.rows:
-        yield orjson.dumps(
-            {
-                "step": record.step,
-                "sequence": row.sequence,
-                "chunk": row.chunk,
-                "planned": row.planned,
-                "computed": row.computed,
-                "accepted": row.accepted,
-                "published": row.published,
-                "tokens": row.tokens,
-                "blocks": row.blocks,
-            }
-        ).decode()
+        yield orjson.dumps(_fields(record, row) | _more_fields(row, cache)).decode()
+
+
+def _fields(record: StepRecord, row: StepRow) -> dict[str, object]:
+    return {
+        "step": record.step,
+        "sequence": row.sequence,
+        "chunk": row.chunk,
+        "planned": row.planned,
+        "computed": row.computed,
+        "accepted": row.accepted,
+        "published": row.published,
+        "tokens": row.tokens,
+        "blocks": row.blocks,
+    }
+
+
+def _more_fields(row: StepRow, cache: CacheInfo) -> dict[str, object]:
+    """What only a cache of several groups, or of recurrent states, has to tell."""
+    tables = [{"group": table.group, "first": table.first, "blocks": table.blocks} for table in row.tables]
+    by_group: dict[str, object] = {"tables": tables} if cache.by_group else {}
+    states: dict[str, object] = {"slot": row.slot, "checkpoints": row.checkpoints} if cache.num_slots else {}
+    return by_group | states
 
 
 def bar(row: StepRow, *, num_positions: int) -> str:
@@ -61,6 +82,20 @@ def _cell(row: StepRow, low: int, high: int) -> str:
     if max(low, row.computed) < min(high, row.accepted):
         return "▒"
     return "█" if low < row.computed else "·"
+
+
+def places(row: StepRow) -> str:
+    """The blocks of each group, the slot of the recurrent state and the checkpoints that were taken."""
+    parts = [_table(table) for table in row.tables]
+    if row.slot is not None:
+        taken = (f"checkpoint {slot} at {position}" for position, slot in row.checkpoints)
+        parts.append(" ".join((f"state {row.slot}", *taken)))
+    return " | ".join(parts)
+
+
+def _table(table: TableView) -> str:
+    shown = owners(table.blocks)
+    return f"{table.first} gone {shown}" if table.first else shown
 
 
 def owners(blocks: Sequence[tuple[int, int]]) -> str:

@@ -8,7 +8,7 @@ from string import ascii_lowercase
 from engine.build import Built
 from engine.engine import Engine
 from engine.request import FinishReason, Request, Sampling, Stopping, Usage
-from engine.stats import Snapshot, StepRecord
+from engine.stats import CacheInfo, Snapshot, StepRecord
 from engine.stream import DeltaStream
 from engine.text import Tokenizer
 from server import steps
@@ -46,21 +46,22 @@ def trace(built: Built, options: TraceOptions, write_line: Callable[[str], None]
     prompts = [tuple(_encode(built.tokenizer, prompt, raw=options.raw)) for prompt in options.prompts]
     rounds = (_requests(prompts, built.tokenizer, options, number) for number in range(1, options.repeat + 1))
     longest = max(len(prompt) for prompt in prompts) + options.max_tokens
-    num_positions = min(longest, built.engine.info.context_length)
+    info = built.engine.info
+    num_positions = min(longest, info.context_length)
 
     def show(record: StepRecord) -> None:
         text_of = built.engine.vocabulary.text_of
         table = steps.lines(record, num_positions=num_positions, text_of=text_of)
-        for line in steps.objects(record) if options.as_json else table:
+        for line in steps.objects(record, info.cache) if options.as_json else table:
             write_line(line)
 
     built.engine.observe(show)
     if not options.as_json:
-        write_line(steps.LEGEND)
-        write_line(steps.header(num_positions=num_positions))
+        for line in (*steps.legend(info.cache), steps.header(num_positions=num_positions)):
+            write_line(line)
     ended = asyncio.run(_run(built.engine, rounds))
     if not options.as_json:
-        for line in _summary(ended, built.engine.snapshot()):
+        for line in _summary(ended, info.cache, built.engine.snapshot()):
             write_line(line)
 
 
@@ -123,7 +124,7 @@ async def _read(request: Request, stream: DeltaStream) -> _Ended:
     raise AssertionError("a stream ends with an end")
 
 
-def _summary(ended: list[_Ended], seen: Snapshot) -> Iterator[str]:
+def _summary(ended: list[_Ended], cache: CacheInfo, seen: Snapshot) -> Iterator[str]:
     yield ""
     for one in ended:
         usage = one.usage
@@ -132,4 +133,6 @@ def _summary(ended: list[_Ended], seen: Snapshot) -> Iterator[str]:
             f"{usage.output_tokens} chosen, ended by {one.reason.value}: {one.text!r}"
         )
     blocks = seen.blocks
-    yield f"cache: {blocks.cached} blocks kept for the next prompt, {blocks.free} free, {blocks.allocated} held"
+    checkpoints = f", {seen.slots.cached} checkpoints" if cache.num_slots else ""
+    kept = f"{blocks.cached} blocks{checkpoints} kept for the next prompt"
+    yield f"cache: {kept}, {blocks.free} free, {blocks.allocated} held"

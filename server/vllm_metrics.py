@@ -21,7 +21,7 @@ def vllm_families(model: str, cache: CacheInfo | None, snapshot: Snapshot, reque
 
 
 def _cache_config(cache: CacheInfo) -> dict[str, str]:
-    return {"block_size": str(cache.block_size), "num_gpu_blocks": str(cache.num_blocks)}
+    return {"block_size": str(cache.block_size), "num_gpu_blocks": str(cache.num_positions // cache.block_size)}
 
 
 def _counters(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:

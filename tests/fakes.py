@@ -8,7 +8,7 @@ from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
 from engine.request import Delta, End, FinishReason, OutputToken, Request, TokenLogprob, Usage
-from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot
+from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot, TableView
 from engine.text import TextStream, Vocabulary
 from server.service import Service
 
@@ -229,6 +229,8 @@ class FakeEngine:
         empty = Histogram((1.0,)).view()
         return Snapshot(
             blocks=BlockCounts(free=5, allocated=1, shared=1, cached=1),
+            groups=(BlockCounts(free=5, allocated=1, shared=1, cached=1),),
+            slots=BlockCounts(free=0, allocated=0, shared=0, cached=0),
             tail_positions=3,
             positions=Positions(planned=9, computed=8, accepted=7, published=6, rejected=1, recomputed=2),
             running=len(views),
@@ -280,7 +282,7 @@ def _view(request: Request) -> SequenceView:
         max_length=CONTEXT,
         priority=0,
         age_seconds=0.5,
-        blocks=((0, 1), (3, 2)),
+        tables=(TableView(0, 0, ((0, 1), (3, 2))),),
     )
 
 

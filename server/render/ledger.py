@@ -1,7 +1,18 @@
 """The engine's snapshot as JSON."""
 
-from engine.stats import ModelInfo, SequenceView, Snapshot
-from server.wire.ledger import BlockBody, LedgerBody, PoolBody, PositionsBody, SequenceBody
+from collections.abc import Iterable
+
+from engine.stats import BlockCounts, CacheInfo, ModelInfo, SequenceView, Snapshot
+from server.wire.ledger import (
+    BlockBody,
+    GroupBody,
+    LedgerBody,
+    PoolBody,
+    PositionsBody,
+    SequenceBody,
+    SlotsBody,
+    TableBody,
+)
 
 
 def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
@@ -13,7 +24,7 @@ def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
         running=snapshot.running,
         waiting=snapshot.waiting,
         paused=snapshot.paused,
-        pool=_pool(info, snapshot),
+        pool=_pool(info.cache, snapshot),
         positions=PositionsBody(
             planned=positions.planned,
             computed=positions.computed,
@@ -22,26 +33,46 @@ def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
             rejected=positions.rejected,
             recomputed=positions.recomputed,
         ),
-        sequences=[sequence_body(view) for view in snapshot.sequences],
+        sequences=[sequence_body(info.cache, view) for view in snapshot.sequences],
     )
 
 
-def _pool(info: ModelInfo, snapshot: Snapshot) -> PoolBody:
+def _pool(cache: CacheInfo, snapshot: Snapshot) -> PoolBody:
     counts = snapshot.blocks
-    return PoolBody(
-        block_size=info.cache.block_size,
-        capacity=info.cache.num_blocks,
+    body = PoolBody(
+        block_size=cache.block_size,
+        capacity=cache.num_blocks,
         free=counts.free,
         allocated=counts.allocated,
         shared=counts.shared,
         cached=counts.cached,
         tail_positions=snapshot.tail_positions,
     )
+    if cache.by_group:
+        body["groups"] = [_group(*group) for group in zip(cache.groups, snapshot.groups, strict=True)]
+    if cache.num_slots:
+        body["slots"] = _slots(cache, snapshot.slots)
+    return body
 
 
-def sequence_body(view: SequenceView) -> SequenceBody:
+def _group(layout: str, counts: BlockCounts) -> GroupBody:
+    return GroupBody(layout=layout, allocated=counts.allocated, shared=counts.shared, cached=counts.cached)
+
+
+def _slots(cache: CacheInfo, counts: BlockCounts) -> SlotsBody:
+    return SlotsBody(
+        capacity=cache.num_slots,
+        slot_bytes=cache.slot_bytes,
+        free=counts.free,
+        allocated=counts.allocated,
+        shared=counts.shared,
+        cached=counts.cached,
+    )
+
+
+def sequence_body(cache: CacheInfo, view: SequenceView) -> SequenceBody:
     """One sequence at one moment."""
-    return SequenceBody(
+    body = SequenceBody(
         id=view.id,
         request_id=view.request_id,
         choice=view.choice,
@@ -56,5 +87,14 @@ def sequence_body(view: SequenceView) -> SequenceBody:
         max_length=view.max_length,
         priority=view.priority,
         age_seconds=round(view.age_seconds, 3),
-        blocks=[BlockBody(id=block, owners=owners) for block, owners in view.blocks],
+        blocks=_blocks(view.blocks),
     )
+    if cache.by_group:
+        body["tables"] = [TableBody(group=t.group, first=t.first, blocks=_blocks(t.blocks)) for t in view.tables]
+    if cache.num_slots:
+        body["slot"] = view.slot
+    return body
+
+
+def _blocks(blocks: Iterable[tuple[int, int]]) -> list[BlockBody]:
+    return [BlockBody(id=block, owners=owners) for block, owners in blocks]

@@ -24,9 +24,11 @@ async def get_ledger(request: Request) -> Response:
 @router.get("/ledger/{id}", response_model=RequestLedger, responses=ERRORS)
 async def get_request_ledger(request: Request, id: str) -> Response:
     """One request that has not ended, by the id of its answer."""
-    snapshot = Service.of(request).loaded().engine.snapshot()
+    engine = Service.of(request).loaded().engine
     # The prompts of one body are requests of their own, numbered behind its id.
-    mine = [view for view in snapshot.sequences if view.request_id == id or view.request_id.startswith(f"{id}-")]
+    mine = [
+        view for view in engine.snapshot().sequences if view.request_id == id or view.request_id.startswith(f"{id}-")
+    ]
     if not mine:
         raise ApiError(404, "no such request waits or runs", code="request_not_found", param="id")
-    return json_response(RequestLedger(id=id, sequences=[sequence_body(view) for view in mine]))
+    return json_response(RequestLedger(id=id, sequences=[sequence_body(engine.info.cache, view) for view in mine]))

@@ -1,5 +1,7 @@
 """The ledger: the four marks of every sequence, and the blocks that hold them."""
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
 
@@ -10,8 +12,20 @@ class BlockBody(TypedDict):
     owners: int
 
 
+class TableBody(TypedDict):
+    """A sequence's blocks of one cache group, from its block number `first` on; those before were given back."""
+
+    group: int
+    first: int
+    blocks: list[BlockBody]
+
+
 class SequenceBody(TypedDict):
-    """One sequence at one moment. Marks are exclusive upper bounds on positions, counted from 0."""
+    """One sequence at one moment. Marks are exclusive upper bounds on positions, counted from 0.
+
+    `blocks` are those of all cache groups; `tables` has them by group where there are several, or one that gives
+    blocks back behind its window. `slot`, where the model is recurrent, has the sequence's state.
+    """
 
     id: str
     request_id: str
@@ -28,6 +42,8 @@ class SequenceBody(TypedDict):
     priority: int
     age_seconds: float
     blocks: list[BlockBody]
+    tables: NotRequired[list[TableBody]]
+    slot: NotRequired[int | None]
 
 
 class RequestLedger(TypedDict):
@@ -37,8 +53,31 @@ class RequestLedger(TypedDict):
     sequences: list[SequenceBody]
 
 
+class GroupBody(TypedDict):
+    """The blocks that one cache group's layers use, by state; what is free is free for all groups."""
+
+    layout: str
+    allocated: int
+    shared: int
+    cached: int
+
+
+class SlotsBody(TypedDict):
+    """The places of recurrent states by state, a partition as that of blocks; those cached are checkpoints."""
+
+    capacity: int
+    slot_bytes: int
+    free: int
+    allocated: int
+    shared: int
+    cached: int
+
+
 class PoolBody(TypedDict):
-    """The blocks by state, a partition: no content; one owner; several owners; no owner but reusable."""
+    """The blocks by state, a partition: no content; one owner; several owners; no owner but reusable.
+
+    `groups` is there where a sequence has `tables`, and `slots` where it has one.
+    """
 
     block_size: int
     capacity: int
@@ -47,6 +86,8 @@ class PoolBody(TypedDict):
     shared: int
     cached: int
     tail_positions: int
+    groups: NotRequired[list[GroupBody]]
+    slots: NotRequired[SlotsBody]
 
 
 class PositionsBody(TypedDict):

@@ -27,7 +27,7 @@ from server.console import Console
 from server.logs import open_log
 from server.serve import serve
 
-NUM_BLOCKS, BLOCK_SIZE = 4096, 16
+NUM_BLOCKS, NUM_SLOTS, BLOCK_SIZE = 4096, 40, 16
 LAYOUT = Layout((CacheGroup((0,), RowShape(1, 1, 1, "float32")),))
 ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 
@@ -95,14 +95,24 @@ class ByteTokenizer:
         return self.encode("\n".join(str(message["content"]) for message in messages), add_special_tokens=True)
 
 
-def build(settings: Settings, script: Script) -> Built:
+def build(settings: Settings, script: Script, layout: Layout = LAYOUT) -> Built:
     """The engine over the scripted model."""
-    cache = CacheInfo(BLOCK_SIZE, NUM_BLOCKS, 64, "none", "scripted")
+    sizes = CacheSizes(NUM_BLOCKS, num_slots=NUM_SLOTS if layout.states else 0)
+    cache = CacheInfo(
+        BLOCK_SIZE,
+        NUM_BLOCKS,
+        64,
+        "none",
+        "scripted",
+        groups=tuple(map(str, layout.groups)),
+        blocks_a_step=sum(layout.widths),
+        num_slots=sizes.num_slots,
+    )
     length = cache.num_positions
     return Built(
         engine=Engine(
             runner=ScriptedRunner(script),
-            tables=BlockTables(LAYOUT, CacheSizes(NUM_BLOCKS), block_size=BLOCK_SIZE, fingerprint="scripted"),
+            tables=BlockTables(layout, sizes, block_size=BLOCK_SIZE, fingerprint="scripted"),
             info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", "a script", cache),
             vocabulary=ByteTokenizer.vocabulary,
             settings=settings.engine,

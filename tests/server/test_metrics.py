@@ -35,6 +35,9 @@ GAUGES = {
     "kv_tail_positions",
     "kv_tail_bytes",
     "kv_usage_ratio",
+    "kv_group_blocks",
+    "state_slots",
+    "state_slots_capacity",
     "cache_config_info",
     "requests_running",
     "requests_waiting",
@@ -90,14 +93,14 @@ def test_every_family_is_there_before_the_model_is_loaded() -> None:
     assert {name for name, kind in ours.items() if kind == "histogram"} == HISTOGRAMS
 
 
-def test_every_family_but_the_layout_has_samples_at_zero() -> None:
+def test_every_family_but_those_of_the_layout_has_samples_at_zero() -> None:
     samples = scrape(reading(cache=None))
 
     ours = {name: value for (name, _), value in samples.items() if name.startswith("tidemark_")}
     named = {name.removeprefix("tidemark_") for name in ours}
 
     assert set(ours.values()) == {0.0}
-    assert {f"{name}_total" for name in COUNTERS} | GAUGES - {"cache_config_info"} <= named
+    assert {f"{name}_total" for name in COUNTERS} | GAUGES - {"cache_config_info", "kv_group_blocks"} <= named
     assert {f"{name}_count" for name in HISTOGRAMS} <= named
 
 
@@ -123,6 +126,63 @@ def test_the_block_states_are_a_partition_in_blocks_positions_and_bytes() -> Non
     assert one(samples, "tidemark_kv_usage_ratio") == 0.4
     assert one(samples, "tidemark_kv_tail_positions") == 5
     assert one(samples, "tidemark_kv_tail_bytes") == 5 * 4096 / 16
+
+
+def test_of_several_groups_the_positions_are_those_that_all_of_them_keep_and_still_a_partition() -> None:
+    blocks = BlockCounts(free=3, allocated=5, shared=1, cached=1)
+    groups = (BlockCounts(3, 1, 1, 0), BlockCounts(3, 4, 0, 1))
+    cache = replace(CACHE, groups=("full attention", "sliding window of 64"), blocks_a_step=3)
+    snapshot = replace(empty_snapshot(), blocks=blocks, groups=groups, tail_positions=2)
+
+    samples = scrape(reading(snapshot, cache=cache))
+
+    assert by_label(samples, "tidemark_kv_positions", "state") == {
+        "free": 16,
+        "allocated": 26,
+        "shared": 6,
+        "cached": 5,
+    }
+    assert one(samples, "tidemark_kv_positions_capacity") == cache.num_positions == 160 // 3
+    assert one(samples, "tidemark_kv_bytes_capacity") == 10 * 4096
+    assert one(samples, "tidemark_kv_tail_bytes") == 2 * 3 * 4096 / 16
+    held = {
+        (dict(labels)["group"], dict(labels)["state"]): value
+        for (name, labels), value in samples.items()
+        if name == "tidemark_kv_group_blocks"
+    }
+    assert held == {
+        ("full attention", "allocated"): 1,
+        ("full attention", "shared"): 1,
+        ("full attention", "cached"): 0,
+        ("sliding window of 64", "allocated"): 4,
+        ("sliding window of 64", "shared"): 0,
+        ("sliding window of 64", "cached"): 1,
+    }
+
+
+def test_one_group_is_not_shown_twice() -> None:
+    samples = scrape(reading(replace(empty_snapshot(), groups=(BlockCounts(9, 1, 0, 0),))))
+
+    assert not [name for name, _ in samples if name == "tidemark_kv_group_blocks"]
+
+
+def test_the_slots_of_recurrent_states_are_a_partition() -> None:
+    snapshot = replace(empty_snapshot(), slots=BlockCounts(free=2, allocated=3, shared=1, cached=4))
+
+    samples = scrape(reading(snapshot))
+
+    states = by_label(samples, "tidemark_state_slots", "state")
+    assert states == {"free": 2, "allocated": 3, "shared": 1, "cached": 4}
+    assert one(samples, "tidemark_state_slots_capacity") == 10
+
+
+def test_vllms_blocks_hold_block_size_positions_each_whatever_the_groups() -> None:
+    cache = replace(CACHE, blocks_a_step=3)
+
+    samples = scrape(reading(empty_snapshot(), cache=cache), vllm_names=True)
+
+    ((labels, _),) = ((dict(ls), v) for (name, ls), v in samples.items() if name == "vllm:cache_config_info")
+    assert (labels["block_size"], labels["num_gpu_blocks"]) == ("16", "3")
 
 
 def test_the_layout_is_shown_as_labels() -> None:

@@ -1,13 +1,29 @@
 """A trace's steps, as a table and as JSON."""
 
 import json
+from dataclasses import replace
 
-from engine.stats import StepRecord, StepRow
-from server.steps import TIMES, bar, header, lines, objects, owners
+from engine.stats import CacheInfo, StepRecord, StepRow, TableView
+from server.steps import (
+    GROUPS_LEGEND,
+    LEGEND,
+    STATES_LEGEND,
+    TIMES,
+    bar,
+    header,
+    legend,
+    lines,
+    objects,
+    owners,
+    places,
+)
 
-PREFILL = StepRow("a/0", 6, 6, 7, 7, (0, 6), (42,), ((0, 1), (1, 1)))
-DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), ((0, 1), (1, 1)))
-PART = StepRow("b/0", 4, 4, 6, 6, (2, 4), (), ((0, 2), (5, 1)))
+PREFILL = StepRow("a/0", 6, 6, 7, 7, (0, 6), (42,), (TableView(0, 0, ((0, 1), (1, 1))),))
+DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), (TableView(0, 0, ((0, 1), (1, 1))),))
+PART = StepRow("b/0", 4, 4, 6, 6, (2, 4), (), (TableView(0, 0, ((0, 2), (5, 1))),))
+ONE_GROUP = CacheInfo(4, 8, 64, "float32", "full attention", groups=("full attention",))
+MIXED = replace(ONE_GROUP, groups=("full attention", "sliding window of 4"), forgets=True, num_slots=5)
+GROUPS = (TableView(0, 0, ((0, 2), (1, 2), (2, 1))), TableView(1, 2, ((9, 1),)))
 
 
 def text_of(token: int) -> str:
@@ -57,7 +73,7 @@ def test_the_columns_of_all_rows_stand_under_their_heads() -> None:
 
 
 def test_json_has_one_object_a_sequence_and_step() -> None:
-    shown = [json.loads(line) for line in objects(StepRecord(3, (DECODE, PART)))]
+    shown = [json.loads(line) for line in objects(StepRecord(3, (DECODE, PART)), ONE_GROUP)]
 
     assert shown[0] == {
         "step": 3,
@@ -71,3 +87,39 @@ def test_json_has_one_object_a_sequence_and_step() -> None:
         "blocks": [[0, 1], [1, 1]],
     }
     assert shown[1]["sequence"] == "b/0"
+
+
+def test_the_blocks_of_several_groups_stand_apart_and_tell_how_many_a_window_gave_back() -> None:
+    row = replace(DECODE, tables=GROUPS)
+
+    assert places(row) == f"0-1{TIMES}2 2 | 2 gone 9"
+    assert places(DECODE) == "0-1"
+    assert places(replace(DECODE, tables=(TableView(0, 3, ()),))) == "3 gone -"
+
+
+def test_a_recurrent_sequence_shows_its_slot_and_the_checkpoints_that_were_taken() -> None:
+    row = replace(PREFILL, slot=2, checkpoints=((4, 3), (8, 0)))
+
+    assert places(row) == "0-1 | state 2 checkpoint 3 at 4 checkpoint 0 at 8"
+    assert places(replace(row, tables=(), checkpoints=())) == "state 2"
+
+
+def test_json_has_tables_and_slots_only_where_the_cache_has_groups_and_states() -> None:
+    record = StepRecord(3, (replace(PREFILL, tables=GROUPS, slot=2, checkpoints=((4, 3),)),))
+
+    (shown,) = (json.loads(line) for line in objects(record, MIXED))
+    (plain,) = (json.loads(line) for line in objects(StepRecord(3, (PREFILL,)), ONE_GROUP))
+
+    assert shown["blocks"] == [[0, 2], [1, 2], [2, 1], [9, 1]]
+    assert shown["tables"] == [
+        {"group": 0, "first": 0, "blocks": [[0, 2], [1, 2], [2, 1]]},
+        {"group": 1, "first": 2, "blocks": [[9, 1]]},
+    ]
+    assert (shown["slot"], shown["checkpoints"]) == (2, [[4, 3]])
+    assert not {"tables", "slot", "checkpoints"} & plain.keys()
+
+
+def test_the_legend_explains_what_may_come_and_no_more() -> None:
+    assert list(legend(ONE_GROUP)) == [LEGEND]
+    assert list(legend(MIXED)) == [LEGEND, GROUPS_LEGEND, STATES_LEGEND]
+    assert list(legend(replace(ONE_GROUP, forgets=True))) == [LEGEND, GROUPS_LEGEND]

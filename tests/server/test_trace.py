@@ -5,18 +5,22 @@ import json
 import pytest
 
 from config.settings import EngineSettings, ModelSettings, Settings
+from engine.cache.layout import Layout
 from engine.errors import ContextTooLong
-from server.steps import TIMES
+from server.steps import GROUPS_LEGEND, STATES_LEGEND, TIMES
 from server.trace import TraceOptions, trace
-from tests.http.scripted import BLOCK_SIZE, NUM_BLOCKS, Script, build
+from tests.digest import LAYOUTS
+from tests.http.scripted import BLOCK_SIZE, LAYOUT, NUM_BLOCKS, Script, build
 
 SETTINGS = Settings(model=ModelSettings(path="scripted"), engine=EngineSettings(check_laws=True))
 
 
-def traced(*prompts: str, max_tokens: int = 3, repeat: int = 1, as_json: bool = False) -> list[str]:
+def traced(
+    *prompts: str, max_tokens: int = 3, repeat: int = 1, as_json: bool = False, layout: Layout = LAYOUT
+) -> list[str]:
     lines: list[str] = []
     options = TraceOptions(prompts, max_tokens, repeat=repeat, raw=False, as_json=as_json)
-    trace(build(SETTINGS, Script()), options, lines.append)
+    trace(build(SETTINGS, Script(), layout), options, lines.append)
     return lines
 
 
@@ -74,3 +78,18 @@ def test_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
     refusal = caught.value.exceptions[0]
     assert isinstance(refusal, ContextTooLong)
     assert refusal.limit == NUM_BLOCKS * BLOCK_SIZE
+
+
+def test_blocks_are_told_by_group_with_what_a_window_gave_back_and_the_state_with_its_checkpoints() -> None:
+    prompt = "x" * (2 * BLOCK_SIZE + 3)
+
+    lines = traced(prompt, layout=LAYOUTS["all"], repeat=2)
+    shown = [json.loads(line) for line in traced(prompt, layout=LAYOUTS["all"], as_json=True)]
+
+    assert lines[1:3] == [GROUPS_LEGEND, STATES_LEGEND]
+    assert "| state 0 checkpoint 1 at 32" in next(line for line in lines if " a1/0 " in line)
+    assert " | 2 gone " in next(line for line in lines if "[35,36)" in line)
+    assert [one["tables"][1]["first"] for one in shown] == [0, 2, 2]
+    assert [one["checkpoints"] for one in shown] == [[[32, 1]], [], []]
+    assert f"a2: 35 prompt tokens, {2 * BLOCK_SIZE} of them found in the cache, 3 chosen" in "\n".join(lines)
+    assert "1 checkpoints kept for the next prompt" in lines[-1]
