@@ -72,7 +72,7 @@ class ScaledExperts(nn.Module):
 class FixedRows(nn.Module):
     """A router that is computed with one number of rows alone, so that each row has the same bits in any company."""
 
-    def __init__(self, router: nn.Module, num_rows: int) -> None:
+    def __init__(self, router: nn.Module, num_rows: int = 1) -> None:
         super().__init__()
         self.router = router
         self.num_rows = num_rows
@@ -118,6 +118,15 @@ def _gate(act: Callable[[Tensor], Tensor], projected: Tensor) -> Tensor:
     return act(gate) * up
 
 
+def settle_routers(model: nn.Module) -> None:
+    """Measure with how many rows each router is computed, on the threads and in the type that the model has now."""
+    for module in model.modules():
+        if isinstance(module, FixedRows):
+            weight = module.router.weight
+            assert isinstance(weight, Tensor)
+            module.num_rows = settle_count(weight)
+
+
 def _take(replaced: nn.Module, name: str, make_groups: GroupMaker, *, transposed: bool) -> nn.Module:
     """The layer of one of the module's stacked matrices, which the module then holds no longer."""
     weights, biases = getattr(replaced, name), getattr(replaced, f"{name}_bias", None)
@@ -138,7 +147,7 @@ def _fix_routers(parent: nn.Module) -> None:
     for name, child in list(parent.named_children()):
         weight = dict(child.named_parameters(recurse=False)).get("weight")
         if weight is not None and weight.ndim == 2 and type(child) is not nn.Linear:  # noqa: PLR2004  # a matrix
-            setattr(parent, name, FixedRows(child, settle_count(weight)))
+            setattr(parent, name, FixedRows(child))
 
 
 def _check_rest(model: nn.Module) -> None:

@@ -11,6 +11,7 @@ from engine.errors import ModelUnsupported
 from engine.model.adapt import adapt
 from engine.model.attention import NAME, PagedAttention, attach, settle_geometries
 from engine.model.batch import make_batch
+from engine.model.experts import settle_routers
 from engine.model.grouped import RowGroups
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.padding import settle_paddings
@@ -41,6 +42,7 @@ class Forward:
         body = [linear for linear in linears if linear not in heads]
         self.num_threads, self.paddings = _settle(body, max_rows=max_rows, num_threads=num_threads)
         settle_rows(heads, loads=HEAD_LOADS)
+        settle_routers(model)
         num_heads = getattr(model.config, "num_attention_heads", 0)  # a model of recurrent layers alone has none
         self.attention = PagedAttention(storage, settle_geometries(storage, num_heads))
         attach(model, self.attention)

@@ -14,6 +14,7 @@ from engine.model.adapt import adapt
 from engine.model.attention import NAME, attach
 from engine.model.batch import make_batch
 from engine.model.encoding import Encoded
+from engine.model.experts import settle_routers
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.sampling import NativeSampler
@@ -51,7 +52,8 @@ class PackedForward:
         make_groups = functools.partial(PackedGroups, kernels=kernels, pool=self.pool, reencode=reencode)
         adapt(model, make_groups)
         linears = pack_linears(model, kernels=kernels, pool=self.pool, reencode=reencode)
-        model.float()  # what is left: norms, embeddings
+        model.float()  # what is left: norms, embeddings, routers
+        settle_routers(model)
         body = [linear for linear in linears if linear is not model.get_output_embeddings()]
         grouped = [
             matrix for module in model.modules() if isinstance(module, PackedGroups) for matrix in module.matrices

@@ -138,7 +138,8 @@ VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "stablelm-parallel": lambda: StableLmConfig(**_COMMON, use_parallel_residual=True, use_qkv_bias=True),
     "gemma2-capped": lambda: Gemma2Config(**_COMMON, **_HEAD, final_logit_softcapping=0.7),
 }
-_LATENT: dict[str, Any] = _without("num_key_value_heads") | {
+_LATENT: dict[str, Any] = _COMMON | {
+    "num_key_value_heads": 4,
     "q_lora_rank": 48,
     "kv_lora_rank": 64,
     "qk_nope_head_dim": 32,
