@@ -1,6 +1,7 @@
 """Admission: the bounded queue. A request is refused at the door or will be run."""
 
-from engine.cache.tables import BlockTables, Match
+from engine.cache.hits import Match
+from engine.cache.tables import BlockTables
 from engine.errors import ContextTooLong, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
 from engine.request import Request
 from engine.roster import Roster

@@ -1,10 +1,10 @@
 """BlockTables: a sequence's places in the cache, from the pool, shared through the prefix index."""
 
-from collections.abc import Iterable, Sequence as Run
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from engine.cache.blocks import BlockPool
-from engine.cache.layout import CacheGroup, Layout, Reach
+from engine.cache.hits import Hits, Match
+from engine.cache.layout import Layout
 from engine.cache.prefix import Prefix, PrefixIndex, PrefixKeys
 from engine.cache.sizing import CacheSizes, most_blocks
 from engine.cache.slots import StateSlots
@@ -12,28 +12,6 @@ from engine.held import GroupTable
 from engine.sequence import Sequence
 from engine.stats import BlockCounts, TableView
 from engine.step import StateUse, Table
-
-KEYS_REMEMBERED = 1 << 16  # of prompts, where only states are kept and no blocks tell what was seen before
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A prefix found in the cache: its blocks by group, each from block number `firsts` on, and its checkpoint.
-
-    `stem` is how many positions other sequences are known to have had in common with this one; what they left in the
-    cache may be shorter.
-    """
-
-    num_positions: int = 0
-    firsts: tuple[int, ...] = ()
-    tables: tuple[tuple[int, ...], ...] = ()
-    checkpoint: int | None = None
-    stem: int = 0
-
-    @property
-    def blocks(self) -> list[int]:
-        """The blocks of all groups."""
-        return [block for table in self.tables for block in table]
 
 
 class BlockTables:
@@ -50,15 +28,16 @@ class BlockTables:
         self.block_size = block_size
         self.prefix_caching = prefix_caching
         self.keys = PrefixKeys(fingerprint=fingerprint, block_size=block_size)
-        self.indexes = tuple(PrefixIndex(block_size=block_size) for _ in layout.groups)
-        self.pool = BlockPool(sizes.num_units, on_evict=self._forget)
         self.states = StateSlots(sizes.num_slots, block_size=block_size, keeps_checkpoints=prefix_caching)
+        self._hits = Hits(layout, self.states, block_size=block_size)
+        self.pool = BlockPool(sizes.num_units, on_evict=self._hits.forget)
         self.units_per_block = sum(layout.widths)
-        self._groups = tuple(zip(layout.groups, layout.widths, self.indexes, strict=True))
-        self._seen: dict[bytes, None] = {}
+        self._groups = tuple(zip(layout.groups, layout.widths, strict=True))
 
-    def _forget(self, block: int) -> None:
-        next(index for index in self.indexes if index.knows(block)).forget(block)
+    @property
+    def indexes(self) -> tuple[PrefixIndex, ...]:
+        """What is known of each group."""
+        return self._hits.indexes
 
     # -- how much -----------------------------------------------------------------------------
 
@@ -79,7 +58,7 @@ class BlockTables:
         """Units that a sequence still takes, beside those of a `match`, until all below position `upto` is computed."""
         total = self.num_blocks_for(upto)
         wanted = 0
-        for number, (group, width, _) in enumerate(self._groups):
+        for number, (group, width) in enumerate(self._groups):
             held = len(match.tables[number]) if match and match.tables else _num_held(sequence, number)
             end = match.num_positions // self.block_size if match else sequence.held.num_blocks
             most = most_blocks(group, self.block_size)
@@ -100,54 +79,8 @@ class BlockTables:
         if not self.prefix_caching:
             return Match()
         self._extend_keys(sequence, len(sequence.tokens))
-        prefix = self._prefix(sequence)
         most = min(sequence.max_hit // self.block_size, len(sequence.keys))
-        known = self._longest_known(prefix, most)
-        count, checkpoint = self._longest_with_state(prefix, known)
-        stem = known if self._groups else self._num_seen(sequence.keys[:most])
-        firsts = tuple(group.first_seen(count * self.block_size) // self.block_size for group in self.layout.groups)
-        tables = tuple(
-            tuple(index.found(prefix, number) for number in range(first, count))
-            for first, index in zip(firsts, self.indexes, strict=True)
-        )
-        return Match(count * self.block_size, firsts, tables, checkpoint, stem * self.block_size)
-
-    def _longest_with_state(self, prefix: Prefix, most: int) -> tuple[int, int | None]:
-        """The same, and where recurrent layers have a checkpoint; its slot."""
-        count, checkpoint = most, None
-        while self.states.there:
-            before, checkpoint = self.states.longest(prefix, count)
-            count = self._longest_known(prefix, before)  # a window further back may not be there any more
-            if count == before:
-                break
-        return count, checkpoint
-
-    def _longest_known(self, prefix: Prefix, most: int) -> int:
-        """The most leading blocks, `most` at most, that leave every group what its layers would see from there on."""
-        count = most
-        for group, _, index in self._groups:
-            if group.reach is Reach.FULL:
-                count = next((number for number in range(count) if index.find(prefix, number) is None), count)
-        while True:
-            before = count
-            for group, _, index in self._groups:
-                count = self._longest_behind(group, index, prefix, count)
-            if count == before:
-                return count
-
-    def _longest_behind(self, group: CacheGroup, index: PrefixIndex, prefix: Prefix, most: int) -> int:
-        """The same for one group of limited reach: a block that is missing rules out every end that would see it."""
-        if group.reach is Reach.FULL:
-            return most
-        end, number = most, most
-        while number > group.first_seen(end * self.block_size) // self.block_size:
-            number -= 1
-            if index.find(prefix, number) is None:
-                end = number
-        return end
-
-    def _num_seen(self, keys: Run[bytes]) -> int:
-        return next((number for number, key in enumerate(keys) if key not in self._seen), len(keys))
+        return self._hits.match(self._prefix(sequence), most)
 
     def seat(self, sequence: Sequence, match: Match) -> None:
         """Give a sequence that holds nothing the shared blocks of its `match`, and a slot if its model is recurrent."""
@@ -162,7 +95,7 @@ class BlockTables:
         self.states.seat(held, match.checkpoint)
 
     def index(self, sequence: Sequence) -> None:
-        """After a commit: make what is full, computed and accepted known, then let go of what no query sees any more."""
+        """Make known what is full, computed and accepted; let go of what no query sees any more. Called at commit."""
         held = sequence.held
         upto = min(sequence.ledger.computed, sequence.ledger.accepted)
         end = upto // self.block_size
@@ -180,18 +113,11 @@ class BlockTables:
                 block = table.blocks[number - table.first]
                 if index.insert(prefix, number, block):
                     self.pool.keep(block)
-        if not self._groups:
-            self._remember(sequence.keys[held.num_indexed : end])
+        self._hits.remember(sequence.keys[held.num_indexed : end])
         held.num_indexed = max(held.num_indexed, end)
 
-    def _remember(self, keys: Iterable[bytes]) -> None:
-        for key in keys:
-            self._seen[key] = None
-        while len(self._seen) > KEYS_REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-
     def _release_behind(self, sequence: Sequence) -> None:
-        for (group, _, _), table in zip(self._groups, sequence.held.tables, strict=True):
+        for (group, _), table in zip(self._groups, sequence.held.tables, strict=True):
             count = group.first_seen(sequence.ledger.computed) // self.block_size - table.first
             if count > 0:
                 self.pool.release(table.blocks[:count])
@@ -210,14 +136,14 @@ class BlockTables:
             count = self.num_blocks_for(upto) - held.num_blocks
             if count <= 0:
                 continue
-            for kind, ((_, width, _), table) in enumerate(zip(self._groups, held.tables, strict=True)):
+            for kind, ((_, width), table) in enumerate(zip(self._groups, held.tables, strict=True)):
                 table.blocks.extend(self.pool.reserve(count, width, kind))
             held.num_blocks += count
 
     def tables_of(self, sequence: Sequence) -> tuple[Table, ...]:
         """The sequence's block tables as a step reads them: one for each unit of a block."""
         tables: list[Table] = []
-        for (_, width, _), table in zip(self._groups, sequence.held.tables, strict=True):
+        for (_, width), table in zip(self._groups, sequence.held.tables, strict=True):
             if width == 1 or not table.blocks:
                 tables.extend([Table(tuple(table.blocks), table.first)] * width)
             else:
@@ -285,8 +211,7 @@ class BlockTables:
         sequences = list(sequences)
         self.pool.check(block for sequence in sequences for block in sequence.held.blocks())
         self.states.check(sequence.held for sequence in sequences)
-        for index in self.indexes:
-            index.check()
+        self._hits.check()
         for sequence in sequences:
             self._check_tables(sequence)
 
@@ -301,7 +226,8 @@ class BlockTables:
             for block in table.blocks_from(computed // self.block_size):
                 assert self.pool.owners(block) == 1, f"{sequence.id} would write shared block {block}"
         if self.states.there and held.anything:
-            assert held.slot is not None and self.states.pool.owners(held.slot) == 1, "a live state has one owner"
+            assert held.slot is not None, "who holds a cache has a state"
+            assert self.states.pool.owners(held.slot) == 1, "a live state has one owner"
 
 
 def _num_held(sequence: Sequence, number: int) -> int:

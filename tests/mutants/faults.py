@@ -205,8 +205,8 @@ MUTANTS = (
         "law 11",
         "a hit is valid in the first group alone",
         (
-            "engine/cache/tables.py",
-            "BlockTables._longest_behind",
+            "engine/cache/hits.py",
+            "Hits._longest_behind",
             "if index.find(prefix, number) is None:",
             "if False:",
         ),
@@ -220,8 +220,8 @@ MUTANTS = (
         "law 11",
         "a checkpoint further back is taken with a window that is gone",
         (
-            "engine/cache/tables.py",
-            "BlockTables._longest_with_state",
+            "engine/cache/hits.py",
+            "Hits._longest_with_state",
             "count = self._longest_known(prefix, before)",
             "count = before",
         ),
@@ -397,10 +397,10 @@ MUTANTS = (
         "E28",
         "a hit's last position is computed again, into a shared block",
         (
-            "engine/cache/tables.py",
-            "BlockTables.match",
-            "Match(count * self.block_size, firsts",
-            "Match(max(0, count * self.block_size - 1), firsts",
+            "engine/cache/hits.py",
+            "Hits.match",
+            "Match(count * size, firsts",
+            "Match(max(0, count * size - 1), firsts",
         ),
     ),
     mutant(

@@ -2,7 +2,8 @@
 
 from engine.cache.layout import Layout
 from engine.cache.sizing import CacheSizes
-from engine.cache.tables import BlockTables, Match
+from engine.cache.hits import Match
+from engine.cache.tables import BlockTables
 from engine.ledger import Accepted, Computed, Planned, Positions
 from engine.sequence import Sequence
 from tests.digest import FULL
