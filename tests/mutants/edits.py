@@ -70,7 +70,7 @@ class Mutant:
     @property
     def native(self) -> bool:
         """Whether it is about the native kernels, and what leads to them."""
-        return self.fault == "native"
+        return self.fault == "native" or self.compiled
 
     @property
     def compiled(self) -> bool:

@@ -150,7 +150,7 @@ MUTANTS = (
         (
             "engine/model/attention.py",
             "PagedAttention._attend_pairs",
-            ".masked_fill_(pairs.unwritten, 0.0)",
+            ".masked_fill_(pairs.unheld, 0.0)",
             "",
         ),
     ),
@@ -523,16 +523,16 @@ MUTANTS = (
     mutant(
         "native",
         "a row is written to the slot behind its own",
-        ("engine/model/native_forward.py", "Rows._add", "+ position % size for", "+ (position + 1) % size for"),
+        ("engine/model/native_forward.py", "Rows._add_tables", "+ place % size for", "+ (place + 1) % size for"),
     ),
     mutant(
         "native",
         "every sequence reads through the first one's block table",
         (
             "engine/model/native_forward.py",
-            "Rows._add",
-            "len(chunk.tokens), len(self.blocks)))",
-            "len(chunk.tokens), 0))",
+            "Rows._add_tables",
+            "len(chunk.tokens), len(self.units) - table.first))",
+            "len(chunk.tokens), -table.first))",
         ),
     ),
     mutant(
@@ -577,13 +577,8 @@ MUTANTS = (
     ),
     mutant(
         "native",
-        "all layers share the first one's cache scales",
-        (
-            "engine/model/straight.py",
-            "StraightProgram._cache",
-            "storage.value_scales[index]",
-            "storage.value_scales[0]",
-        ),
+        "all layers share the first one's cache",
+        ("engine/model/straight.py", "StraightProgram._cache", "storage.cells[index]", "storage.cells[0]"),
     ),
     mutant(
         "native",
@@ -603,7 +598,7 @@ MUTANTS = (
     mutant(
         "native",
         "modules write every position to its block's first slot",
-        ("engine/model/packed.py", "KernelAttention.begin", "* size + at % size for", "* size for"),
+        ("engine/model/packed.py", "KernelAttention.begin", "each.units * size + each.offsets", "each.units * size"),
     ),
     mutant(
         "native",
@@ -628,7 +623,17 @@ MUTANTS = (
     mutant(
         "native",
         "kernels read the step's first block table for every sequence",
-        ("engine/model/kernels/tiles.inc", "tile_of", "step.blocks + span.table", "step.blocks"),
+        ("engine/model/kernels/tiles.inc", "tile_of", "step.units + span.table", "step.units"),
+    ),
+    mutant(
+        "E12",
+        "every layer reads through the first block table",
+        (
+            "engine/model/kernels/tiles.inc",
+            "spans_of",
+            "step.spans + int64_t{attention.cache.table} * step.num_spans",
+            "step.spans",
+        ),
     ),
     mutant(
         "native",
