@@ -26,6 +26,14 @@ class SafetensorsWeights:
         """What can be asked for; the head is not among them where it is the embedding."""
         return self._tensors.keys()
 
+    def place(self, name: str) -> str:
+        """What the file calls a parameter: its own name."""
+        return name
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its shape, of which only the header is read."""
+        return tuple(self._tensors[name].get_slice(name).get_shape())
+
     def encoded(self, name: str) -> Encoded:
         """A matrix [outputs, inputs] in its own type, where it lies in the file."""
         return encode(self._tensor(name))
