@@ -26,11 +26,21 @@ def find_rotary(model: nn.Module) -> type[nn.Module] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def make_angles(rotary: type[nn.Module], config: PreTrainedConfig, data: RotaryData, *, context_length: int) -> Angles:
-    """The angles of all positions of the served context, as the module itself computes them."""
+def make_angles(
+    rotary: type[nn.Module],
+    config: PreTrainedConfig,
+    data: RotaryData,
+    *,
+    context_length: int,
+    num_positions: int | None = None,
+) -> Angles:
+    """The angles of all positions of the served context, as the module itself computes them.
+
+    `num_positions` are all that there is room for, where the context may be longer.
+    """
     module = rotary(config=config)
     freeze_rotary(module, context_length)
-    positions = torch.arange(context_length)[None]
+    positions = torch.arange(min(context_length, num_positions or context_length))[None]
     options = {} if data.layer_type is None else {"layer_type": data.layer_type}
     with torch.inference_mode():
         cos, sin = module(torch.empty(0), positions, **options)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from config.settings import CacheSettings, ModelSettings
@@ -167,7 +167,7 @@ def _straight(
         kernels=kernels,
         max_rows=sizes.max_positions,
         num_threads=num_threads,
-        angles=_angles(verdict, opened.config, opened.context_length),
+        angles=_angles(verdict, opened, sizes),
         reencode=_reencode(precision),
     )
 
@@ -203,9 +203,15 @@ def _reencode(precision: Precision) -> Callable[[Encoded], Encoded]:
     return lambda matrix: encode_as(matrix, precision)
 
 
-def _angles(verdict: Verdict, config: PreTrainedConfig, context_length: int) -> Callable[[RotaryData], Angles]:
+def _angles(verdict: Verdict, opened: OpenedModel, sizes: Sizes) -> Callable[[RotaryData], Angles]:
     def angles(data: RotaryData) -> Angles:
         assert verdict.rotary is not None, "a layer that turns its heads has a module that says by how much"
-        return make_angles(verdict.rotary, config, data, context_length=context_length)
+        return make_angles(
+            verdict.rotary,
+            opened.config,
+            data,
+            context_length=opened.context_length,
+            num_positions=sizes.num_blocks * sizes.block_size,  # a file may claim any context
+        )
 
     return angles

@@ -8,12 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from huggingface_hub.utils import logging as hub_logging
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from config.settings import ModelSettings
 from engine.errors import EngineError, ModelError, ModelNotFound
+from engine.model.check import (
+    CONTEXT_FIELDS,
+    Terms,
+    check_file,
+    check_folder,
+    check_heads,
+    check_parameters,
+    check_shapes,
+    terms_of,
+)
 from engine.model.gguf import quick_gguf
 from engine.model.gguf_reader import GgufFile
 from engine.model.gguf_weights import find_weights
@@ -22,8 +33,6 @@ from engine.model.recognise import recognise
 from engine.model.safetensors_weights import find_safetensors
 from engine.model.support import check_config
 from engine.model.weights import WeightSource
-
-CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,8 @@ def open_model(settings: ModelSettings, *, progress: Callable[[str], None]) -> O
     """
     path = locate_model(settings.path, progress)
     with quiet_libraries(), _failing_as(f"{settings.path} can't be loaded"):
-        config = _read_config(path)
-        check_config(config)
+        config, source = _open_folder(path) if path.is_dir() else _open_file(path)
         context_length = _context_length(config, settings.max_context)
-        source = _find_source(path, config)
     return OpenedModel(config, path, settings.served_name, context_length, source)
 
 
@@ -60,27 +67,43 @@ def read_module(opened: OpenedModel, dtype: torch.dtype | None) -> PreTrainedMod
         return _read_weights(opened.path, opened.config, dtype or "auto")
 
 
-def _read_config(path: Path) -> PreTrainedConfig:
-    config: PreTrainedConfig
-    if path.is_dir():
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
-        return config
+def _open_folder(folder: Path) -> tuple[PreTrainedConfig, WeightSource | None]:
+    """The config, and the parameters unless they have other names: `transformers` knows what to make of them."""
+    check_folder(folder)
+    config: PreTrainedConfig = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    check_config(config)
+    terms = Terms()
+    check_heads(config, terms)
+    source = find_safetensors(folder, tied=bool(config.tie_word_embeddings))
+    if source is None:
+        return config, None
+    check_parameters(config, source.names(), terms)
+    structure = recognise(config, source.names())
+    if structure is None:
+        return config, None
+    check_shapes(config, structure, source, terms)
+    return config, source
+
+
+def _open_file(path: Path) -> tuple[PreTrainedConfig, WeightSource | None]:
+    file = GgufFile(path)
+    check_file(file)
     with quick_gguf():
-        config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
-    return config
-
-
-def _find_source(path: Path, config: PreTrainedConfig) -> WeightSource | None:
-    if not path.is_dir():
-        return find_weights(GgufFile(path))
-    source = find_safetensors(path, tied=bool(config.tie_word_embeddings))
-    known = source is not None and recognise(config, source.names()) is not None
-    return source if known else None  # by other names: `transformers` knows what to make of them
+        config: PreTrainedConfig = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
+    check_config(config)
+    terms = terms_of(file)
+    check_heads(config, terms)
+    source = find_weights(file)
+    structure = None if source is None else recognise(config, source.names())
+    if source is not None and structure is not None:
+        check_shapes(config, structure, source, terms)
+    return config, source
 
 
 def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype | str) -> PreTrainedModel:
     """All weights in `dtype`; those of a GGUF file unpacked, here and never in a step."""
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    options["ignore_mismatched_sizes"] = True  # they are told below, by their names
     if path.is_dir():
         if not any(path.glob("*.safetensors")):
             raise ModelNotFound(f"the folder {path} has no .safetensors files")
@@ -90,6 +113,8 @@ def _read_weights(path: Path, config: PreTrainedConfig, dtype: torch.dtype | str
         with quick_gguf():
             loaded = AutoModelForCausalLM.from_pretrained(path.parent, **options)
     model, info = loaded  # two, since the loading info was asked for
+    for name, found, wanted in sorted(info["mismatched_keys"]):
+        raise ModelError(f"{name} has the shape {list(found)}, and by the config it is {list(wanted)}")
     if missing := sorted(info["missing_keys"]):
         raise ModelError(f"{path.name} lacks {len(missing)} of the model's tensors, among them {missing[0]}")
     assert isinstance(model, PreTrainedModel)
@@ -111,6 +136,9 @@ def _failing_as(what: str) -> Iterator[None]:
         yield
     except EngineError:
         raise
+    except StrictDataclassError as error:  # of a config; what was wrong with it is its cause
+        reason = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise ModelError(f"{what}: {one_line(reason)}") from error
     except Exception as error:  # each library and file format has errors of its own
         raise ModelError(f"{what}: {one_line(error)}") from error
 

@@ -1,7 +1,7 @@
 """A decoder's parameters, read one by one and kept packed alone; each must have the size that the structure says."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ class Parameters:
         if not data.biases:
             return None
         bias = torch.cat([self._source.vector(name) for name in data.biases])
-        check_shape(data.biases[0], tuple(bias.shape), (outputs,))
+        check_shape(stack_name(data.biases), tuple(bias.shape), (outputs,))
         return bias if data.order is None else bias[list(data.order)]
 
     def matrices(self, data: LinearData, *, reencode: bool = True) -> list[Matrix]:
@@ -87,6 +87,11 @@ class Parameters:
         biases = self._source.encoded(name).dense()
         check_shape(name, tuple(biases.shape), shape)
         return torch.cat([biases[:, ::2], biases[:, 1::2]], dim=1) if interleaved else biases
+
+
+def stack_name(names: Sequence[str]) -> str:
+    """What to call tensors that stand one below the other."""
+    return names[0] if len(names) == 1 else f"the stack of {', '.join(names[:-1])} and {names[-1]}"
 
 
 def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:

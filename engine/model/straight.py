@@ -31,7 +31,7 @@ from engine.model.kernels.native import (
     Route,
     Softcap,
 )
-from engine.model.parameters import Parameters, check_shape
+from engine.model.parameters import Parameters, check_shape, stack_name
 from engine.model.structure import (
     AttentionData,
     ExpertsData,
@@ -331,7 +331,8 @@ class StraightProgram:
         builder = self._builder
         total = sum(matrix.outputs for matrix in matrices)
         for matrix in matrices:
-            check_shape(data.weights[0], (total, matrix.inputs), (builder.width(output), builder.width(rows)))
+            wanted = builder.width(output), builder.width(rows)
+            check_shape(stack_name(data.weights), (total, matrix.inputs), wanted)
         bias = self._read.bias(data, total)
         column = 0
         for matrix in matrices:

@@ -75,6 +75,30 @@ def test_a_signal_ends_the_loading_at_once(model: Path) -> None:
     assert not any("Traceback" in line for line in server.lines), server.lines
 
 
+@pytest.mark.parametrize(("drain_seconds", "endings"), [("300", {"[DONE]"}), ("0", {"[DONE]", "engine_stopped"})])
+def test_a_signal_while_a_stream_is_open_ends_the_stream_and_then_the_process_without_failure(
+    model: Path, drain_seconds: str, endings: set[str]
+) -> None:
+    body = chat("hello", stream=True, ignore_eos=True) | {"max_tokens": 400}
+    flags = ("--port", "0", "--num-blocks", "64", "--server-drain-seconds", drain_seconds)
+    with (
+        ServerProcess("server", "serve", str(model), *flags) as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/chat/completions", json=body) as stream,
+    ):
+        lines = stream.iter_lines()
+        next(lines)
+
+        server.send(SIGTERM)
+        *_, last = filter(None, lines)
+        code = server.exit_code()
+
+    said = last.removeprefix("data: ")
+    assert (said if said == "[DONE]" else json.loads(said)["error"]["code"]) in endings
+    assert code == 0
+    assert not any("Traceback" in line or "level=error" in line for line in server.lines), server.lines
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -96,7 +97,32 @@ def test_what_is_not_finished_by_the_limit_ends_with_an_error_event() -> None:
         rest = rest_of(lines)
         code = server.exit_code()
 
-    assert json.loads(rest[-1])["error"]["code"] == "engine_stopped"
+    error = json.loads(rest[-1])["error"]
+    assert (error["type"], error["code"]) == ("server_error", "engine_stopped")
+    assert code == 0
+    assert not any("level=error" in line for line in server.lines), server.lines
+
+
+def test_a_whole_answer_that_is_not_finished_by_the_limit_is_503_and_says_when_to_come_back(hold: Path) -> None:
+    held = ("--hold", str(hold), "--server-drain-seconds", "0")
+    with (
+        ServerProcess(SCRIPTED, *held) as server,
+        server.ready_client() as client,
+        ThreadPoolExecutor(1) as other,
+    ):
+        asked = other.submit(client.post, "/v1/completions", json=ask(6, stream=False))
+        while '"state":"running"' not in client.get("/ledger").text:
+            pass
+
+        server.send(SIGTERM)
+        server.said("event=draining unfinished=1")
+        hold.unlink()
+        answer = asked.result()
+        code = server.exit_code()
+
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "engine_stopped"
+    assert answer.headers["retry-after"]
     assert code == 0
 
 

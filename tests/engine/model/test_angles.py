@@ -33,6 +33,18 @@ def test_every_position_of_the_context_has_an_angle_for_each_pair() -> None:
     torch.testing.assert_close(sin, expected.sin())
 
 
+def test_a_longer_context_than_there_is_room_for_takes_no_memory() -> None:
+    model = make_model(ARCHITECTURES["llama"]())
+    rotary = find_rotary(model)
+    assert rotary is not None
+
+    few = make_angles(rotary, model.config, HALF, context_length=1 << 62, num_positions=10)
+    all_ = make_angles(rotary, model.config, HALF, context_length=8, num_positions=10)
+
+    assert (len(few.cos), len(few.sin), len(all_.cos)) == (10, 10, 8)
+    torch.testing.assert_close(few.cos[:8], all_.cos)
+
+
 def test_neighbours_that_turn_together_have_one_angle() -> None:
     cos, _ = angles_of("cohere", RotaryData(Rotary.INTERLEAVED, 16, None))
 

@@ -188,6 +188,50 @@ def test_a_file_that_does_not_say_its_heads_is_refused_by_the_key(tmp_path: Path
         weights.vector("model.layers.0.self_attn.q_proj.bias")
 
 
+def test_rows_that_make_no_heads_are_refused_with_the_key(tmp_path: Path) -> None:
+    weights = find_weights(small_file(tmp_path / "tiny.gguf", {"blk.0.attn_q.bias": np.zeros(6, np.float32)}))
+
+    assert weights is not None
+    with pytest.raises(ModelError, match=r"attn_q\.bias has 6 rows, .* llama\.attention\.head_count \(2\) heads"):
+        weights.vector("model.layers.0.self_attn.q_proj.bias")
+
+
+def test_a_norm_that_is_no_vector_is_refused_by_its_name(tmp_path: Path) -> None:
+    weights = find_weights(small_file(tmp_path / "tiny.gguf", {"output_norm.weight": np.ones((4, 2), np.float32)}))
+
+    assert weights is not None
+    with pytest.raises(ModelError, match=r"output_norm\.weight has the shape \[4, 2\], and must be a vector"):
+        weights.vector("model.norm.weight")
+
+
+def test_a_matrix_of_more_dimensions_is_refused_by_its_name(tmp_path: Path) -> None:
+    weights = find_weights(small_file(tmp_path / "tiny.gguf", {"output.weight": np.ones((2, 4, 2), np.float32)}))
+
+    assert weights is not None
+    with pytest.raises(ModelError, match=r"^output\.weight has the shape \[2, 4, 2\], and must be a matrix$"):
+        weights.encoded("lm_head.weight")
+
+
+@pytest.mark.parametrize(
+    ("gates", "ups", "said"),
+    [
+        ((3, 4, 32), (3, 8, 32), r"\[3, 4, 32\] and .*ffn_up_exps\.weight has the shape \[3, 8, 32\], which differ"),
+        ((4, 32), (4, 32), r"ffn_gate_exps\.weight has the shape \[4, 32\], and must have a matrix for each expert"),
+    ],
+)
+def test_experts_of_other_shapes_are_refused_by_their_names(
+    tmp_path: Path, gates: tuple[int, ...], ups: tuple[int, ...], said: str
+) -> None:
+    path = tmp_path / "tiny.gguf"
+    writer = new_file(path, "qwen3moe")
+    writer.add_tensor("blk.0.ffn_gate_exps.weight", np.zeros(gates, np.float32))
+    writer.add_tensor("blk.0.ffn_up_exps.weight", np.zeros(ups, np.float32))
+    close(writer)
+
+    with pytest.raises(ModelError, match=said):
+        open_file(path).experts("model.layers.0.mlp.experts.gate_up_proj")
+
+
 def test_gates_and_ups_that_are_held_in_different_bits_become_bfloat16(tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
     writer = new_file(path, "qwen3moe")

@@ -12,6 +12,8 @@ from transformers.utils import logging as transformers_logging
 from config.settings import ModelSettings
 from engine.errors import ModelError, ModelNotFound, ModelUnsupported
 from engine.model.load import OpenedModel, _context_length, open_model, read_module
+from tests.engine.model.gguf_files import write_llama
+from tests.models.architectures import OTHERS, make_model
 from tests.tiny import MAX_CONTEXT, make_tiny_model_folder
 
 
@@ -123,7 +125,7 @@ def test_weights_that_are_cut_short_are_refused_in_one_line(folder: Path) -> Non
     data = weights_of(folder).read_bytes()
     weights_of(folder).write_bytes(data[: len(data) // 2])
 
-    with pytest.raises(ModelError, match="can't be loaded") as refused:
+    with pytest.raises(ModelError, match=r"model\.safetensors can't be read") as refused:
         load(folder)
 
     assert "\n" not in str(refused.value)
@@ -177,6 +179,73 @@ def test_a_file_that_is_no_gguf_is_refused_in_one_line(tmp_path: Path) -> None:
         load(file)
 
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "shapes", "said"),
+    [
+        ({"attention.head_count": 0}, {}, r"llama\.attention\.head_count is 0, and must be a whole number"),
+        ({"attention.head_count_kv": 3}, {}, r"head_count is 4, .* no multiple of llama\.attention\.head_count_kv, 3"),
+        ({"attention.head_count": 5}, {}, r"The hidden size \(64\) is not a multiple of .* heads \(5\)"),
+        (
+            {"attention.head_count_kv": 4},
+            {},
+            r"^blk\.0\.attn_k\.weight has the shape \[32, 64\], and by llama\.attention\.head_count_kv \(4\), "
+            r"heads of 16 and llama\.embedding_length \(64\) it is \[64, 64\]$",
+        ),
+        (
+            {"embedding_length": 96, "feed_forward_length": 64},
+            {},
+            r"^token_embd\.weight has the shape \[32, 64\], and by .* llama\.embedding_length \(96\) it is \[32, 96\]$",
+        ),
+        ({"block_count": 10**6}, {}, r"llama\.block_count is 1000000, and there are tensors of 2 layers"),
+        ({"context_length": 0}, {}, r"llama\.context_length is 0"),
+        ({}, {"blk.1.ffn_down.weight": (96, 64)}, r"^blk\.1\.ffn_down\.weight has the shape \[96, 64\], .*\[64, 96\]$"),
+        ({}, {"blk.1.ffn_norm.weight": (1, 64)}, r"^blk\.1\.ffn_norm\.weight has the shape \[1, 64\], .*\[64\]$"),
+    ],
+)
+def test_a_gguf_file_that_contradicts_itself_is_refused_when_it_is_opened(
+    tmp_path: Path, values: dict[str, object], shapes: dict[str, tuple[int, ...]], said: str
+) -> None:
+    write_llama(tmp_path / "tiny.gguf", values, shapes)
+
+    with pytest.raises(ModelError, match=said):
+        load(tmp_path / "tiny.gguf")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"num_attention_heads": 0}, "num_attention_heads is 0, and must be a whole number of at least 1"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings is 0, and must be"),
+        ({"num_key_value_heads": 3}, "num_attention_heads is 4, which is no multiple of num_key_value_heads, 3"),
+        ({"num_attention_heads": 3}, r"The hidden size \(64\) is not a multiple of .* heads \(3\)"),
+        ({"hidden_size": [64]}, r"Field 'hidden_size' expected int, got list"),
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, and there are tensors of 2 layers"),
+        ({"num_hidden_layers": 1}, "num_hidden_layers is 1, and there are tensors of 2 layers"),
+        ({"vocab_size": 100}, r"embed_tokens\.weight has the shape \[304, 64\], and by vocab_size \(100\) and"),
+    ],
+)
+def test_a_config_that_contradicts_itself_or_the_tensors_is_refused(
+    folder: Path, fields: dict[str, object], said: str
+) -> None:
+    change_config(folder, **fields)
+
+    with pytest.raises(ModelError, match=said) as refused:
+        load(folder)
+
+    assert "validat" not in str(refused.value)
+
+
+def test_a_tensor_that_only_transformers_reads_is_refused_by_its_name_and_both_shapes(folder: Path) -> None:
+    make_model(OTHERS["starcoder2"]()).save_pretrained(folder)
+    tensors = load_file(weights_of(folder))
+    name = "model.layers.1.mlp.c_fc.weight"
+    tensors[name] = tensors[name].t().contiguous()
+    save_file(tensors, weights_of(folder), {"format": "pt"})
+
+    with pytest.raises(ModelError, match=rf"{name} has the shape \[64, 128\], and by the config it is \[128, 64\]"):
+        read(folder)
 
 
 def test_code_that_comes_with_a_model_is_not_run(folder: Path) -> None:

@@ -2,6 +2,7 @@ import ctypes
 
 import pytest
 
+from engine.errors import ModelError
 from engine.model.kernels.native import Span, Step
 from engine.model.native_forward import Rows
 from engine.request import Sampling
@@ -66,3 +67,12 @@ def test_a_step_of_more_rows_than_there_is_room_for_is_not_run() -> None:
     with pytest.raises(AssertionError, match="hold no more rows"):
         run(forward, (0, [3] * 9, [0]))
     forward.close()
+
+
+def test_matrices_of_another_size_than_the_structure_says_are_refused_by_all_their_names() -> None:
+    model = make_model(ARCHITECTURES["llama"]())
+    model.config.intermediate_size = 160
+    gate, up = (f"model.layers.0.mlp.{name}_proj.weight" for name in ("gate", "up"))
+
+    with pytest.raises(ModelError, match=rf"^the stack of {gate} and {up} has the shape \[256, 64\], .* \[320, 64\]$"):
+        make_native(model, every_kernels()[0])

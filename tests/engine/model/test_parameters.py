@@ -168,6 +168,10 @@ def test_bytes_are_counted_by_how_matrices_are_stored() -> None:
         (lambda p: p.norm_weight(NORM, 6), r"norm has the shape \[4\], and by the config it is \[6\]"),
         (lambda p: p.bias(LinearData(("q",), ("norm",)), 3), r"norm has the shape \[4\], .* \[3\]"),
         (
+            lambda p: p.bias(LinearData(("q", "k"), ("norm", "norm")), 9),
+            r"the stack of norm and norm has the shape \[8\], .* \[9\]",
+        ),
+        (
             lambda p: p.expert_biases("up.bias", (2, 9), interleaved=False),
             r"up\.bias has the shape \[2, 8\], .* \[2, 9\]",
         ),

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -88,10 +87,26 @@ def test_an_index_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -
         find_safetensors(tmp_path, tied=False)
 
 
-def test_a_file_that_is_cut_short_is_an_error_before_it_is_read(tmp_path: Path) -> None:
-    save(tmp_path, TENSORS)
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(file.read_bytes()[: struct.calcsize("Q") + 300])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": 1}'])
+def test_an_index_that_is_none_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(text)
 
-    with pytest.raises(SafetensorError):
+    with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json has no weight_map"):
+        find_safetensors(tmp_path, tied=False)
+
+
+def test_a_file_that_is_cut_short_is_named_before_it_is_read(tmp_path: Path) -> None:
+    save(tmp_path, TENSORS, parts=3)
+    file = tmp_path / "part1.safetensors"
+    file.write_bytes(file.read_bytes()[: struct.calcsize("Q") + 100])
+
+    with pytest.raises(ModelError, match=r"^part1\.safetensors can't be read: Error while deserializing header"):
+        find_safetensors(tmp_path, tied=False)
+
+
+def test_a_file_that_the_index_names_and_that_is_not_there_is_named(tmp_path: Path) -> None:
+    save(tmp_path, TENSORS, parts=3)
+    (tmp_path / "part2.safetensors").unlink()
+
+    with pytest.raises(ModelError, match=r"^part2\.safetensors can't be read: No such file"):
         find_safetensors(tmp_path, tied=False)
