@@ -141,7 +141,7 @@ def test_a_cache_that_others_bits_filled_is_not_hit(folder: Path, other: dict[st
     roots = []
     for model in ({}, other):
         built = built_from(folder, model=model)
-        roots.append(built.engine._tables.prefix.root(""))
+        roots.append(built.engine._tables.keys.root(""))
         close(built)
 
     assert roots[0] != roots[1]
