@@ -136,7 +136,7 @@ def test_states_and_rows_that_are_more_than_is_free_are_refused_with_their_sum()
 
 
 def test_states_that_leave_no_room_for_rows_are_refused() -> None:
-    with pytest.raises(CacheTooSmall, match="of 0 bytes"):
+    with pytest.raises(CacheTooSmall, match="has 0 bytes"):
         sizes(HYBRID, memory_bytes=10 * MIB, max_sequences=200)
 
 
