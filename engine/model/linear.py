@@ -8,6 +8,7 @@ from torch.nn import functional
 from transformers.pytorch_utils import Conv1D
 
 from engine.errors import ModelUnsupported
+from engine.model.padding import apart
 from engine.model.rows import PATTERNS, RowCounts, Trials, agreeing_counts, trial_of
 
 BATCH_LOADS = (1, 4, 8, 16, 64, 256)  # rows of a step: decoding few or many, a chunk of a prompt
@@ -26,7 +27,10 @@ class RowLinear(nn.Module):
         self.rows = RowCounts((1,))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[…, rows, in] -> […, rows, out], where all leading dimensions are 1."""
+        """[…, rows, in] -> […, rows, out], where all leading dimensions are 1; narrow rows lie apart."""
+        return apart(self._products(inputs))
+
+    def _products(self, inputs: Tensor) -> Tensor:
         num_rows = inputs.shape[-2]
         sizes = self.rows.split(num_rows)
         if len(sizes) == 1 and sizes[0] == num_rows:

@@ -13,6 +13,7 @@ from engine.model.kernels import ops
 from engine.model.kernels.cache import form_of
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import Matrix, pack
+from engine.model.padding import apart
 
 
 class PackedLinear(nn.Module):
@@ -26,10 +27,10 @@ class PackedLinear(nn.Module):
         self.level, self.pool = int(kernels.level), pool
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[…, inputs] -> […, outputs]."""
+        """[…, inputs] -> […, outputs]; narrow rows lie apart."""
         rows = inputs.reshape(-1, inputs.shape[-1]).float()
         out: Tensor = ops.linear(rows, self.matrix.data, self.bias, self.form, self.level, self.pool)
-        return out.view(*inputs.shape[:-1], self.matrix.outputs).to(inputs.dtype)
+        return apart(out.view(*inputs.shape[:-1], self.matrix.outputs).to(inputs.dtype))
 
 
 def pack_linears(

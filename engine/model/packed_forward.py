@@ -20,7 +20,7 @@ from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.sampling import NativeSampler
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.packed_groups import PackedGroups
-from engine.model.padding import settle_paddings
+from engine.model.padding import NARROW, settle_paddings
 from engine.step import Plan
 
 VECTOR = 32  # values that torch's pointwise operators take at a time; a batch of whole ones has no leftovers
@@ -63,7 +63,7 @@ class PackedForward:
         matrices = [linear.matrix for linear in linears] + grouped
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
-        quantum = VECTOR // math.gcd(VECTOR, *widths)
+        quantum = VECTOR // math.gcd(VECTOR, *(width for width in widths if width >= NARROW))
         self.paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=model.dtype)
         if not self.paddings:
             raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")

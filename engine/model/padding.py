@@ -5,6 +5,7 @@ path, with other bits. Whether that happens inside a row depends on the rows, th
 number of threads.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 
 import torch
@@ -22,6 +23,7 @@ def _mean_square(inputs: Tensor) -> Tensor:
     return inputs.pow(2).mean(-1, keepdim=True)
 
 
+NARROW = 8  # values; so few in a row (a gate's one, a router's few) would ask for many rows to fill whole vectors
 # Those with such leftovers in torch 2.13, and the sum of a norm, which goes another way for one lone row.
 SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
     torch.sigmoid,
@@ -33,16 +35,28 @@ SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
 )
 
 
+def apart(rows: Tensor) -> Tensor:
+    """Rows of few values with room behind each, so that no vector of a pointwise operator spans two of them."""
+    return functional.pad(rows, (0, 1))[..., :-1] if rows.shape[-1] < NARROW else rows
+
+
 def settle_paddings(widths: Iterable[int], *, quantum: int, max_rows: int, dtype: torch.dtype) -> tuple[int, ...]:
-    """Ascending multiples of `quantum` that agree for all widths, the last one at least `max_rows`; else empty."""
+    """Ascending multiples of `quantum` that agree for all widths, the last one at least `max_rows`; else empty.
+
+    Rows that are narrow are taken to lie apart.
+    """
     counts = tuple(_ladder(quantum, max_rows + max_rows // 4))  # the last ones in case that some do not agree
     generator = torch.Generator().manual_seed(0)
     for width in sorted(set(widths)):
         patterns = (3 * torch.randn(PATTERNS, width, generator=generator)).to(dtype)
         for function in SENSITIVE:
-            counts = Trials(trial_of(function, patterns)).most_agreeing(counts)
+            counts = Trials(trial_of(functools.partial(_of_rows_apart, function), patterns)).most_agreeing(counts)
     enough = [count for count in counts if count >= max_rows]
     return tuple(count for count in counts if count <= enough[0]) if enough else ()
+
+
+def _of_rows_apart(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    return function(apart(rows))
 
 
 def _ladder(quantum: int, upto: int) -> Iterator[int]:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from engine.model.padding import settle_paddings
+from engine.model.padding import NARROW, apart, settle_paddings
 
 
 def settle(width: int, *, quantum: int, max_rows: int) -> tuple[int, ...]:
@@ -43,3 +43,18 @@ def test_a_width_with_leftovers_in_every_row_leaves_few_counts_or_none() -> None
     paddings = settle(33, quantum=1, max_rows=8)
 
     assert 1 not in paddings
+
+
+def test_narrow_rows_lie_apart_and_wide_ones_as_they_were() -> None:
+    narrow, wide = torch.randn(5, 1), torch.randn(5, NARROW)
+
+    assert torch.equal(apart(narrow), narrow)
+    assert not apart(narrow).is_contiguous()
+    assert apart(wide) is wide
+
+
+def test_one_value_in_a_row_asks_for_no_more_rows_than_wide_rows_do() -> None:
+    def paddings(*widths: int) -> tuple[int, ...]:
+        return settle_paddings(widths, quantum=4, max_rows=400, dtype=torch.float32)
+
+    assert paddings(64, 1) == paddings(64)
