@@ -79,7 +79,10 @@ class StateSlots:
 
     def last_border(self, sequence: Sequence) -> int:
         """The last position that a request with the same tokens could start from."""
-        return (len(sequence.tokens) - 1) // self.block_size * self.block_size
+        return self._border_within(len(sequence.tokens))
+
+    def _border_within(self, num_tokens: int) -> int:
+        return (num_tokens - 1) // self.block_size * self.block_size
 
     def _borders(self, start: int, stop: int) -> range:
         size = self.block_size
@@ -110,7 +113,7 @@ class StateSlots:
         if position > sequence.num_prompt:
             self._drop_latest(sequence.held, prefix)
             sequence.held.latest = position
-        elif position not in (self.last_border(sequence), sequence.stem):
+        elif position < self._border_within(sequence.num_prompt) and position != sequence.stem:
             self.pool.put_first(slot)
 
     def _drop_latest(self, held: Held, prefix: Prefix) -> None:

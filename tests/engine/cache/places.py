@@ -1,8 +1,8 @@
 """Sequences that get their places from block tables and are computed without a model."""
 
+from engine.cache.hits import Match
 from engine.cache.layout import Layout
 from engine.cache.sizing import CacheSizes
-from engine.cache.hits import Match
 from engine.cache.tables import BlockTables
 from engine.ledger import Accepted, Computed, Planned, Positions
 from engine.sequence import Sequence

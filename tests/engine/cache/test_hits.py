@@ -90,6 +90,8 @@ def test_two_windows_must_be_whole_at_the_same_place() -> None:
     assert found(tables) == 18
     evict(tables, LONG, 1, 6)
     assert found(tables) == 12
+    evict(tables, LONG, 0, 5)
+    assert found(tables) == 10, "the first window is looked at again where the second ended"
 
 
 def test_a_hit_leaves_a_token_to_compute_in_every_group() -> None:
