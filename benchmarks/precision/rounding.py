@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from benchmarks.precision.subjects import Room, Subject
 from config.settings import ModelSettings
 from engine.cache.reading import read_layout
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.model.forward import Forward
 from engine.model.linear import RowLinear
@@ -77,14 +78,16 @@ class SharedModel:
         model = read_module(opened, torch.float32)
         freeze_rotary(model, opened.context_length)
         sizes = room.sizes
+        layout = read_layout(opened.config, "float32", in_lanes=False)
         storage = KVStorage(
-            read_layout(opened.config, "float32", in_lanes=False),
+            layout,
             num_units=sizes.num_units * num_roundings,
             block_size=sizes.block_size,
             device=torch.device("cpu"),
         )
         self.rounding: Rounding = to_bfloat16
-        self.forward = Forward(model, storage, max_rows=sizes.max_positions, num_threads=room.num_threads)
+        states = StateStorage(layout, num_slots=sizes.num_slots)
+        self.forward = Forward(model, storage, states, max_rows=sizes.max_positions, num_threads=room.num_threads)
         for module in model.modules():
             if isinstance(module, RowLinear):
                 module.register_forward_pre_hook(self._round)

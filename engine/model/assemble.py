@@ -14,6 +14,7 @@ from config.settings import CacheSettings, ModelSettings
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import LANES, Layout
 from engine.cache.reading import read_layout
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.angles import Angles, make_angles
@@ -181,10 +182,12 @@ def _universal(
     num_threads: int,
 ) -> Forward | PackedForward:
     rows, threads = sizes.max_positions, num_threads
+    states = StateStorage(layout, num_slots=sizes.num_slots)
     if kernels is not None:
         return PackedForward(
             model,
             _lanes(layout, sizes),
+            states,
             kernels=kernels,
             max_rows=rows,
             num_threads=threads,
@@ -192,7 +195,7 @@ def _universal(
         )
     cpu = torch.device("cpu")
     storage = KVStorage(layout, num_units=sizes.num_units, block_size=sizes.block_size, device=cpu)
-    return Forward(model, storage, max_rows=rows, num_threads=threads)
+    return Forward(model, storage, states, max_rows=rows, num_threads=threads)
 
 
 def _lanes(layout: Layout, sizes: Sizes) -> LaneStorage:

@@ -6,15 +6,19 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
+from engine.model import scans
 from engine.model.adapt import adapt
 from engine.model.attention import NAME, PagedAttention, attach, settle_geometries
 from engine.model.batch import make_batch
 from engine.model.experts import settle_routers
 from engine.model.grouped import RowGroups
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
+from engine.model.mixers.attach import attach_mixers, normed_widths
 from engine.model.padding import settle_paddings
+from engine.model.recurrence import Recurrence
 from engine.model.sampler import answer_rows
 from engine.step import Plan
 
@@ -31,7 +35,9 @@ class Forward:
 
     sampler = staticmethod(answer_rows)
 
-    def __init__(self, model: PreTrainedModel, storage: KVStorage, *, max_rows: int, num_threads: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, storage: KVStorage, states: StateStorage, *, max_rows: int, num_threads: int
+    ) -> None:
         self.storage = storage
         self.weights = str(model.dtype).removeprefix("torch.")
         self._model = model.eval()
@@ -40,18 +46,22 @@ class Forward:
         linears = replace_linears(model)
         heads = [linear for linear in linears if head is not None and linear.weight is head.weight]
         body = [linear for linear in linears if linear not in heads]
-        self.num_threads, self.paddings = _settle(body, max_rows=max_rows, num_threads=num_threads)
+        normed = normed_widths(model)
+        self.num_threads, self.paddings = _settle(body, normed, max_rows=max_rows, num_threads=num_threads)
         settle_rows(heads, loads=HEAD_LOADS)
         settle_routers(model)
         num_heads = getattr(model.config, "num_attention_heads", 0)  # a model of recurrent layers alone has none
         self.attention = PagedAttention(storage, settle_geometries(storage, num_heads))
         attach(model, self.attention)
+        self.recurrence = Recurrence(states, scans)
+        attach_mixers(model, self.recurrence)
         model.set_attn_implementation(NAME)
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
         batch = make_batch(plan, self.paddings)
         self.attention.begin(batch.spans)
+        self.recurrence.begin(batch.spans)
         output = self._model(
             input_ids=batch.ids, position_ids=batch.positions, use_cache=False, logits_to_keep=batch.logit_rows
         )
@@ -62,9 +72,11 @@ class Forward:
         """Nothing to end: torch keeps its threads."""
 
 
-def _settle(linears: list[RowLinear], *, max_rows: int, num_threads: int) -> tuple[int, tuple[int, ...]]:
-    """The number of threads to use, and the row counts to pad batches to."""
-    widths = {width for linear in linears for width in (linear.in_features, linear.out_features)}
+def _settle(
+    linears: list[RowLinear], normed: set[int], *, max_rows: int, num_threads: int
+) -> tuple[int, tuple[int, ...]]:
+    """The number of threads to use, and the row counts to pad batches to. `normed` are widths of other values."""
+    widths = normed | {width for linear in linears for width in (linear.in_features, linear.out_features)}
     for threads in range(num_threads, 0, -1):
         torch.set_num_threads(threads)
         quantum = settle_rows(linears, loads=BATCH_LOADS)

@@ -22,6 +22,7 @@ from engine.cache.lanes import LaneStorage
 from engine.cache.layout import Layout
 from engine.cache.memory import UnitMemory
 from engine.cache.reading import read_layout
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.angles import find_rotary, make_angles
@@ -181,9 +182,9 @@ def _universal_fault(
     with closing(_Trial(functools.partial(_universal, model, kernels), small, layout)) as trial:
         fault = trial.compare(expected)
         assert isinstance(trial.forward, Forward | PackedForward)
-        calls = trial.forward.attention.calls
-        if any(count != len(LENGTHS) for count in calls.values()):
-            return f"in {len(LENGTHS)} passes its layers called our attention {list(calls.values())} times"
+        for what, calls in (("attention", trial.forward.attention.calls), ("mixers", trial.forward.recurrence.calls)):
+            if any(count != len(LENGTHS) for count in calls.values()):
+                return f"in {len(LENGTHS)} passes its layers called our {what} {list(calls.values())} times"
         return fault or trial.find_dependence()
 
 
@@ -191,14 +192,16 @@ def _universal(
     model: PreTrainedModel, kernels: Kernels | None, layout: Layout, num_units: int
 ) -> Forward | PackedForward:
     rows = sum(LENGTHS)
+    states = StateStorage(layout, num_slots=len(LENGTHS))
+    states.poison(range(len(LENGTHS)))
     if kernels is not None:
         lanes = LaneStorage(layout, num_units=num_units, block_size=BLOCK_SIZE)
         lanes.poison(range(num_units))
         as_is = functools.partial(encode_as, precision="float32")
-        return PackedForward(model, lanes, kernels=kernels, max_rows=rows, num_threads=1, reencode=as_is)
+        return PackedForward(model, lanes, states, kernels=kernels, max_rows=rows, num_threads=1, reencode=as_is)
     storage = KVStorage(layout, num_units=num_units, block_size=BLOCK_SIZE, device=torch.device("cpu"))
     storage.poison(range(num_units))
-    return Forward(model, storage, max_rows=rows, num_threads=1)
+    return Forward(model, storage, states, max_rows=rows, num_threads=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class PackedLinear(nn.Module):
         super().__init__()
         self.matrix = matrix
         self.bias = None if bias is None else bias.detach().float().contiguous()
+        self.weight = torch.empty(0)  # for modules that ask for its type: float32 goes in and comes out
         self.form = [matrix.outputs, matrix.inputs, int(matrix.kind), matrix.block, int(matrix.has_min)]
         self.level, self.pool = int(kernels.level), pool
 

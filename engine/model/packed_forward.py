@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from engine.cache.lanes import LaneStorage
+from engine.cache.states import StateStorage
 from engine.errors import ModelUnsupported
 from engine.model.adapt import adapt
 from engine.model.attention import NAME, attach
@@ -18,9 +19,12 @@ from engine.model.experts import settle_routers
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.sampling import NativeSampler
+from engine.model.mixers.attach import attach_mixers, normed_widths
+from engine.model.native_scans import NativeScans
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.packed_groups import PackedGroups
 from engine.model.padding import NARROW, settle_paddings
+from engine.model.recurrence import Recurrence
 from engine.step import Plan
 
 VECTOR = 32  # values that torch's pointwise operators take at a time; a batch of whole ones has no leftovers
@@ -37,6 +41,7 @@ class PackedForward:
         self,
         model: PreTrainedModel,
         storage: LaneStorage,
+        states: StateStorage,
         *,
         kernels: Kernels,
         max_rows: int,
@@ -59,7 +64,7 @@ class PackedForward:
             matrix for module in model.modules() if isinstance(module, PackedGroups) for matrix in module.matrices
         ]
         of_batch = [linear.matrix for linear in body] + grouped
-        widths = {width for matrix in of_batch for width in (matrix.inputs, matrix.outputs)}
+        widths = normed_widths(model) | {width for each in of_batch for width in (each.inputs, each.outputs)}
         matrices = [linear.matrix for linear in linears] + grouped
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
@@ -69,12 +74,15 @@ class PackedForward:
             raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
         self.attention = KernelAttention(storage, kernels=kernels, pool=self.pool)
         attach(model, self.attention)
+        self.recurrence = Recurrence(states, NativeScans(kernels, self.pool))
+        attach_mixers(model, self.recurrence)
         model.set_attn_implementation(NAME)
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
         batch = make_batch(plan, self.paddings)
         self.attention.begin(batch.spans)
+        self.recurrence.begin(batch.spans)
         output = self._model(
             input_ids=batch.ids, position_ids=batch.positions, use_cache=False, logits_to_keep=batch.logit_rows
         )

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from engine.cache.mixers import INPUTS, STATE
 from engine.cache.states import StateStorage
+from engine.model.batch import Span
 from engine.model.scans import Delta, Selection, StateStep, make_state_step
-from engine.step import Chunk
 
 
 class Scanning(Protocol):
@@ -39,9 +39,10 @@ class Recurrence:
         self._scans = scans
         self._step = StateStep(torch.empty(0, 4), torch.empty(0, 3), 0)
 
-    def begin(self, chunks: Sequence[Chunk]) -> None:
-        """Take the chunks of the step that follows."""
-        self._step = make_state_step(chunks) if self.calls else self._step
+    def begin(self, spans: Sequence[Span]) -> None:
+        """Take the spans of the step that follows."""
+        if self.calls:
+            self._step = make_state_step(spans)
 
     def convolve(self, layer: int, rows: Tensor, weight: Tensor, bias: Tensor | None, *, silu: bool) -> Tensor:
         """The convolution that every recurrent layer begins with: [rows, channels] in the rows' type."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.step import Chunk
+from engine.model.batch import Span
 
 LEAST_SQUARE = 1e-6  # added to the square of a key's and a query's length, as the models do
 
@@ -59,18 +59,16 @@ class Delta:
     time_bias: Tensor  # [value heads]
 
 
-def make_state_step(chunks: Sequence[Chunk]) -> StateStep:
-    """Where each of a plan's chunks lies in the packed rows, and its slots."""
-    spans: list[tuple[int, ...]] = []
+def make_state_step(spans: Sequence[Span]) -> StateStep:
+    """The rows and slots of a step's spans."""
+    rows: list[tuple[int, ...]] = []
     checkpoints: list[tuple[int, ...]] = []
-    row = 0
-    for number, chunk in enumerate(chunks):
-        use = chunk.ticket.states
+    for number, span in enumerate(spans):
+        use = span.states
         assert use is not None, "a sequence of a recurrent model has slots"
-        spans.append((row, len(chunk.tokens), -1 if use.source is None else use.source, use.target))
-        checkpoints.extend((number, position - chunk.start, slot) for position, slot in sorted(use.checkpoints))
-        row += len(chunk.tokens)
-    return StateStep(_table(spans, 4), _table(checkpoints, 3), row)
+        rows.append((span.row, span.length, -1 if use.source is None else use.source, use.target))
+        checkpoints.extend((number, position - span.start, slot) for position, slot in sorted(use.checkpoints))
+    return StateStep(_table(rows, 4), _table(checkpoints, 3), sum(span.length for span in spans))
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:

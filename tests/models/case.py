@@ -1,6 +1,6 @@
 """Sequences behind one forward pass, computed in every company and cut."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from engine.cache.memory import UnitMemory
+from engine.model.forward import Forward
+from engine.model.packed_forward import PackedForward
 from engine.step import Plan
 from tests.models.architectures import VOCABULARY_SIZE
-from tests.models.support import run, tables_of, units_of
+from tests.models.support import run, slots_of, tables_of, units_of
 
 NUM_BLOCKS = 64
 
@@ -101,10 +103,12 @@ class Case:
         self._poison()
         return run(self.forward, (0, self.sequences[index], self.tables[index]))[0]
 
-    def _poison(self, blocks: Iterable[int] = range(NUM_BLOCKS)) -> None:
+    def _poison(self, blocks: Sequence[int] = range(NUM_BLOCKS)) -> None:
         storage = self.forward.storage
         with torch.inference_mode():  # the cache was made in it
             storage.poison(unit for units in units_of(storage, tuple(blocks)) for unit in units)
+            if isinstance(self.forward, Forward | PackedForward):
+                self.forward.recurrence.storage.poison(slots_of(blocks))
 
     def _forget(self, index: int, start: int) -> None:
         """Poison what no position of a sequence from `start` on sees."""

@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from engine.cache.lanes import LaneStorage
 from engine.cache.memory import UnitMemory
 from engine.cache.reading import read_layout
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.model.angles import Angles, find_rotary, make_angles
 from engine.model.encoding import Encoded
@@ -23,7 +24,7 @@ from engine.model.packed_forward import PackedForward
 from engine.model.precision import Precision, encode_as
 from engine.model.recognise import recognise
 from engine.model.structure import RotaryData
-from engine.step import Chunk, Plan, Score, Table, Ticket
+from engine.step import Chunk, Plan, Score, StateUse, Table, Ticket
 
 Part = tuple[int, Sequence[int], Sequence[int]]  # start, tokens, blocks: numbers of sets of units, one for each table
 CONTEXT = 512  # positions that native forward passes have angles for
@@ -59,8 +60,9 @@ def make_forward(
         layout, num_units=num_blocks * layout.num_tables, block_size=block_size, device=torch.device("cpu")
     )
     storage.poison(range(storage.num_units))
+    states = make_states(model.config, num_blocks=num_blocks)
     with torch.inference_mode():
-        return Forward(model, storage, max_rows=max_rows, num_threads=num_threads)
+        return Forward(model, storage, states, max_rows=max_rows, num_threads=num_threads)
 
 
 def make_native(
@@ -107,9 +109,10 @@ def make_packed(
         return encode_as(matrix, weights)
 
     lanes = make_lanes(model.config, cache, num_blocks=num_blocks, block_size=block_size)
+    states = make_states(model.config, num_blocks=num_blocks)
     with torch.inference_mode():
         return PackedForward(
-            model, lanes, kernels=kernels, max_rows=max_rows, num_threads=num_threads, reencode=reencode
+            model, lanes, states, kernels=kernels, max_rows=max_rows, num_threads=num_threads, reencode=reencode
         )
 
 
@@ -119,6 +122,28 @@ def make_lanes(config: PreTrainedConfig, dtype: str, *, num_blocks: int, block_s
     storage = LaneStorage(layout, num_units=num_blocks * layout.num_tables, block_size=block_size)
     storage.poison(range(storage.num_units))
     return storage
+
+
+def make_states(config: PreTrainedConfig, *, num_blocks: int) -> StateStorage:
+    """Two slots for each block, all NaN: of the sequence that begins with it, and of a checkpoint behind it."""
+    states = StateStorage(read_layout(config, "float32", in_lanes=False), num_slots=2 * num_blocks)
+    states.poison(range(states.num_slots))
+    return states
+
+
+def slots_of(blocks: Iterable[int]) -> list[int]:
+    """Those two of each block."""
+    return [slot for block in blocks for slot in (2 * block, 2 * block + 1)]
+
+
+def states_of(storage: UnitMemory, blocks: Sequence[int], *, start: int, stop: int) -> StateUse | None:
+    """From the checkpoint at a block's border, or else from the sequence's slot; checkpoints at all borders."""
+    if not storage.layout.states:
+        return None
+    size = storage.block_size
+    live, behind = 2 * blocks[0], {(number + 1) * size: 2 * block + 1 for number, block in enumerate(blocks)}
+    checkpoints = tuple((border, slot) for border, slot in behind.items() if start < border <= stop)
+    return StateUse(behind.get(start, live) if start else None, live, checkpoints)
 
 
 def units_of(storage: UnitMemory, blocks: Iterable[int]) -> list[tuple[int, ...]]:
@@ -145,7 +170,8 @@ def run(forward: AnyForward, *parts: Part) -> list[Tensor]:
     for start, tokens, blocks in parts:
         tables = tables_of(forward.storage, blocks, start=start)
         every = Score(start, (0,) * len(tokens), 0)  # asks for a row of logits at each position
-        chunks.append(Chunk(Ticket("s", 0, 1, start, tables), tuple(tokens), score=every))
+        states = states_of(forward.storage, blocks, start=start, stop=start + len(tokens))
+        chunks.append(Chunk(Ticket("s", 0, 1, start, tables, states), tuple(tokens), score=every))
     with torch.inference_mode():
         logits = forward.run(Plan(1, tuple(chunks))).clone()
     return list(logits.split([len(tokens) for _, tokens, _ in parts]))

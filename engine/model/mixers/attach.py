@@ -25,6 +25,13 @@ MIXERS: dict[str, Callable[[nn.Module, Recurrence], Callable[..., Tensor]]] = {
     "Lfm2ShortConv": ShortConvolutionMixer,
     "Lfm2MoeShortConv": ShortConvolutionMixer,
 }
+NORMS = ("b_layernorm", "c_layernorm")
+
+
+def normed_widths(model: nn.Module) -> set[int]:
+    """The widths of what mixers norm and no linear layer has, so that batches can be padded for them."""
+    norms = [norm for module in model.modules() for name in NORMS if (norm := getattr(module, name, None)) is not None]
+    return {int(norm.weight.shape[0]) for norm in norms}
 
 
 def attach_mixers(model: nn.Module, recurrence: Recurrence) -> None:

@@ -68,7 +68,7 @@ class Mamba2Mixer:
             module.time_step_limit,
         )
         mixed = self._recurrence.select(self._layer, selection).unsqueeze(0)
-        normed = module.norm(mixed, gate.unsqueeze(0)) if self._normed else mixed
+        normed = module.norm(mixed, gate.unsqueeze(0).contiguous()) if self._normed else mixed
         out: Tensor = module.out_proj(normed.to(hidden_states.dtype))
         return out
 

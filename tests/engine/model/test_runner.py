@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from engine.cache.layout import CacheGroup, Layout, RowShape
+from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.answer import LogitsNotFinite
@@ -196,7 +197,7 @@ def test_a_cache_that_the_model_does_not_fit_is_refused_at_the_start() -> None:
     storage = KVStorage(layout, num_units=4, block_size=8, device=torch.device("cpu"))
 
     with pytest.raises(ModelUnsupported, match="the first step failed"):
-        make_runner(lambda: Forward(tiny(), storage, max_rows=8, num_threads=1))
+        make_runner(lambda: Forward(tiny(), storage, StateStorage(layout, num_slots=0), max_rows=8, num_threads=1))
 
 
 def test_a_forward_pass_whose_first_step_fails_is_closed(monkeypatch: pytest.MonkeyPatch, make: Make) -> None:
