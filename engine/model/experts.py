@@ -47,7 +47,8 @@ class Experts(nn.Module):
         projected = self.up(rows * weights if self.scales_inputs else rows, starts)
         acted = torch.cat([self.act(part) for part in projected.split(num_rows)])  # so many are known to agree
         out = self.down(acted, starts)
-        pairs = torch.empty_like(out).index_copy_(0, order, out if self.scales_inputs else out * weights)
+        weighted = out if self.scales_inputs else out * weights  # in float32 where the router's weights are
+        pairs = torch.empty_like(weighted).index_copy_(0, order, weighted)
         return _sum(pairs.view(num_rows, chosen, -1)).to(hidden_states.dtype)
 
 

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from engine.model.forward import Forward
-from tests.models.architectures import ARCHITECTURES, make_model, plain_logits
+from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, make_model, plain_logits
 from tests.models.case import NUM_BLOCKS, Case, random_sequences, same_bits
 from tests.models.support import make_forward, run
 
+CONFIGS = ARCHITECTURES | EXPERTS | OTHERS
 SEQUENCES = random_sequences((150, 70, 33))  # past the windows and one split of the context
 BLOCK_SIZE = 8
 
@@ -23,9 +24,9 @@ class Tried:
     alone: list[Tensor]
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=CONFIGS)
 def tried(request: pytest.FixtureRequest) -> Tried:
-    model = make_model(ARCHITECTURES[request.param]())
+    model = make_model(CONFIGS[request.param]())
     plain = [plain_logits(model, tokens) for tokens in SEQUENCES]
     forward = make_forward(model, num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE)
     case = Case(forward, SEQUENCES)
@@ -62,10 +63,9 @@ def test_every_layer_calls_our_attention_once_a_step(tried: Tried) -> None:
     assert tried.forward.attention.calls == {layer: count + 1 for layer, count in before.items()}
 
 
-def test_a_bfloat16_model_has_the_same_bits_alone_batched_and_token_by_token() -> None:
-    forward = make_forward(
-        make_model(ARCHITECTURES["llama"]()).bfloat16(), num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE
-    )
+@pytest.mark.parametrize("name", ["llama", "mixtral", "deepseek-v3", "llama4"])
+def test_a_bfloat16_model_has_the_same_bits_alone_batched_and_token_by_token(name: str) -> None:
+    forward = make_forward(make_model(CONFIGS[name]()).bfloat16(), num_blocks=NUM_BLOCKS, block_size=BLOCK_SIZE)
     case = Case(forward, random_sequences((140, 30)))
     alone = case.alone()
 

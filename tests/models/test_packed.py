@@ -47,7 +47,9 @@ def test_float32_logits_are_those_of_plain_transformers(name: str, kernels: Kern
     forward.close()
 
 
-@pytest.mark.parametrize("name", ["starcoder2", "llama-mqa", "gpt2", "gemma2", "qwen2-moe", "deepseek-v3", "llama4", "gemma3n"])
+@pytest.mark.parametrize(
+    "name", ["starcoder2", "llama-mqa", "gpt2", "gemma2", "qwen2-moe", "deepseek-v3", "llama4", "gemma3n"]
+)
 @pytest.mark.parametrize(("weights", "cache"), FORMATS)
 def test_a_sequence_has_the_same_bits_in_every_company_and_cut(
     name: str, weights: Precision, cache: str, kernels: Kernels
