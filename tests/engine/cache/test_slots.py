@@ -158,6 +158,18 @@ def test_an_answer_leaves_a_checkpoint_every_few_blocks_and_only_the_last_stays(
     assert found(tables, PROMPT) == 6
 
 
+def test_an_answers_checkpoint_takes_the_slot_of_another_prompts() -> None:
+    tables = some_slots(num_slots=2)
+    known(tables, (9, 9, 9), number=2)
+    sequence = running(tables)
+    compute(tables, sequence, 5, 6)
+    assert tables.states.counts().free == 0
+
+    answer(tables, sequence, *range(2, 2 + EVERY_ANSWER_BLOCKS * 2))
+
+    assert found(tables, tuple(sequence.tokens)) == EVERY_ANSWER_BLOCKS * 2
+
+
 def test_without_prefix_caching_nobody_takes_checkpoints() -> None:
     tables = some_slots(prefix_caching=False)
 
@@ -302,14 +314,26 @@ def test_nobody_starts_without_a_slot() -> None:
     assert not tables.has_room(0, tables.match(other))
 
 
-def test_those_within_a_prompt_are_evicted_before_its_end() -> None:
-    tables = some_slots(num_slots=4)
+def test_a_checkpoint_is_no_room_for_who_starts_from_it() -> None:
+    tables = some_slots(num_slots=2)
+    known(tables)
+    running(tables, (9, 9, 9), number=2)
+    heir, stranger = a_sequence((*PROMPT, 10), number=3), a_sequence((8, 8, 8), number=4)
+
+    assert tables.has_room(0, tables.match(stranger))
+    assert tables.match(heir).checkpoint is not None
+    assert not tables.has_room(0, tables.match(heir))
+
+
+def test_those_within_a_prompt_are_evicted_before_the_end_of_any() -> None:
+    tables = some_slots(num_slots=5)
+    known(tables, (9, 9, 9), number=2)
     known(tables, LONG)
-    assert tables.states.counts().cached == 2
+    assert tables.states.counts().cached == 3
 
-    slots = tables.states.pool.reserve(3)
+    tables.states.pool.reserve(tables.states.counts().free + 1)
 
-    assert len(slots) == 3
+    assert found(tables, (9, 9, 9)) == 2
     assert found(tables, (*LONG, 2)) == len(LONG) - 1
     assert found(tables, (*LONG[: ON_THE_WAY + 2], 1, 2, 3)) == 0
 
@@ -338,6 +362,16 @@ def test_a_recurrent_leader_is_who_is_about_to_leave_a_checkpoint_that_helps() -
     compute(tables, leader, 5)
     assert tables.leads(leader, follower, tables.match(follower)), "its blocks are there, and its checkpoint is not"
     compute(tables, leader, 7)
+
+    assert tables.match(follower).num_positions == 6
+    assert not tables.leads(leader, follower, tables.match(follower))
+
+
+def test_nobody_waits_for_a_checkpoint_that_is_there_already() -> None:
+    tables = some_slots()
+    leader, twin = running(tables), running(tables, number=2)
+    compute(tables, twin, 7)
+    follower = a_sequence((*PROMPT, 10), number=3)
 
     assert tables.match(follower).num_positions == 6
     assert not tables.leads(leader, follower, tables.match(follower))
