@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.cache.layout import CacheGroup
+from engine.cache.layout import CacheGroup, Layout, RowShape
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
-from engine.model.attention import NAME, PagedAttention, attach, attend, settle_geometry
+from engine.model.attention import NAME, PagedAttention, attach, attend, settle_geometries
 from engine.model.batch import Span
+from engine.step import Table
 
 NUM_HEADS, NUM_KV_HEADS, KEY_DIM, VALUE_DIM = 6, 2, 32, 16
 BLOCK_SIZE, NUM_BLOCKS = 8, 120
@@ -40,10 +41,10 @@ class Sequence:
 
 
 def make_paged(dtype: str = "float32", *, num_blocks: int = NUM_BLOCKS) -> PagedAttention:
-    group = CacheGroup(1, NUM_KV_HEADS, KEY_DIM, VALUE_DIM, dtype)
-    storage = KVStorage(group, num_blocks=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
+    layout = Layout((CacheGroup((0,), RowShape(NUM_KV_HEADS, KEY_DIM, VALUE_DIM, dtype)),))
+    storage = KVStorage(layout, num_units=num_blocks, block_size=BLOCK_SIZE, device=torch.device("cpu"))
     storage.poison(range(num_blocks))
-    return PagedAttention(storage, settle_geometry(storage, NUM_HEADS))
+    return PagedAttention(storage, settle_geometries(storage, NUM_HEADS))
 
 
 def make_sequences() -> list[Sequence]:
@@ -65,7 +66,7 @@ def run(paged: PagedAttention, parts: list[tuple[Sequence, int, int]], options: 
     """The outputs [positions, heads, dim] of some positions of each sequence, in one batch with padding."""
     spans, row = [], 0
     for sequence, start, stop in parts:
-        spans.append(Span(row, start, stop - start, sequence.blocks))
+        spans.append(Span(row, start, stop - start, (Table(sequence.blocks),)))
         row += stop - start
     padding = torch.full((NUM_HEADS, 3, KEY_DIM), torch.nan)
     query = torch.cat([*(s.query[:, start:stop] for s, start, stop in parts), padding], dim=1)
@@ -180,7 +181,7 @@ def test_calls_are_counted_by_layer() -> None:
     run(paged, [(first, 0, 4)], Options())
     run(paged, [(first, 4, 5)], Options())
 
-    assert paged.calls == [2]
+    assert paged.calls == {0: 2}
 
 
 class Layer(nn.Module):
@@ -219,7 +220,7 @@ def test_the_scale_is_the_model_s_or_that_of_the_width() -> None:
     attach(layer, paged)
     query, key, value = (each[:, :4].unsqueeze(0) for each in (first.query, first.key, first.value))
 
-    paged.begin((Span(0, 0, 4, first.blocks),))
+    paged.begin((Span(0, 0, 4, (Table(first.blocks),)),))
     by_width, _ = attend(layer, query, key, value, None)
     given, _ = attend(layer, query, key, value, None, scaling=KEY_DIM**-0.5)
     other, _ = attend(layer, query, key, value, None, scaling=1.0)

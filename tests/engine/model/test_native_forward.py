@@ -33,27 +33,47 @@ def spans(step: Step) -> list[tuple[int, int, int, int]]:
 
 
 def test_chunks_are_packed_one_after_the_other() -> None:
-    rows = Rows(Plan(1, (chunk(0, (7, 8, 9), (4,)), chunk(17, (5, 6), (3, 1)))), block_size=16)
+    rows = Rows(Plan(1, (chunk(0, (7, 8, 9), (4,)), chunk(17, (5, 6), (3, 1)))), num_tables=1, block_size=16)
 
     step = rows.step()
 
     assert (step.num_rows, step.num_spans) == (5, 2)
     assert ints(step.ids, 5) == [7, 8, 9, 5, 6]
     assert ints(step.positions, 5) == [0, 1, 2, 17, 18]
-    assert ints(step.blocks, 3) == [4, 3, 1]
+    assert ints(step.units, 3) == [4, 3, 1]
     assert spans(step) == [(0, 0, 3, 0), (3, 17, 2, 1)]
 
 
 def test_a_position_s_slot_is_its_place_in_its_own_block() -> None:
-    rows = Rows(Plan(1, (chunk(14, (1, 2, 3, 4), (9, 2)), chunk(0, (1,), (0,)))), block_size=16)
+    rows = Rows(Plan(1, (chunk(14, (1, 2, 3, 4), (9, 2)), chunk(0, (1,), (0,)))), num_tables=1, block_size=16)
 
     assert ints(rows.step().slots, 5) == [9 * 16 + 14, 9 * 16 + 15, 2 * 16, 2 * 16 + 1, 0]
+
+
+def test_every_block_table_has_its_own_spans_and_slots() -> None:
+    first = Ticket("a", 0, 1, 30, (Table((5, 6, 7)), Table((9, 8), first=1)))
+    second = Ticket("b", 0, 1, 0, (Table((1,)), Table((2,))))
+    plan = Plan(1, (Chunk(first, (1, 2, 3)), Chunk(second, (4,))))
+
+    rows = Rows(plan, num_tables=2, block_size=16)
+
+    step = rows.step()
+    assert step.num_tables == 2
+    assert ints(step.units, 7) == [5, 6, 7, 1, 9, 8, 2]
+    found = (Span * 4).from_address(step.spans)
+    assert [(span.row, span.start, span.length, span.table) for span in found] == [
+        (0, 30, 3, 0),
+        (3, 0, 1, 3),
+        (0, 30, 3, 4 - 1),
+        (3, 0, 1, 6),
+    ]
+    assert ints(step.slots, 8) == [6 * 16 + 14, 6 * 16 + 15, 7 * 16, 16, 9 * 16 + 14, 9 * 16 + 15, 8 * 16, 2 * 16]
 
 
 def test_logits_are_asked_for_scored_positions_and_then_the_last_one() -> None:
     scored = chunk(10, (1, 2, 3, 4), (0,), score=Score(11, (3, 4), 0))
     silent = chunk(0, (1, 2), (1,), choose=None)
-    rows = Rows(Plan(1, (scored, silent, chunk(0, (1, 2, 3), (2,)))), block_size=16)
+    rows = Rows(Plan(1, (scored, silent, chunk(0, (1, 2, 3), (2,)))), num_tables=1, block_size=16)
 
     step = rows.step()
 

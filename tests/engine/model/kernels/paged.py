@@ -1,12 +1,15 @@
 """One layer's heads and attention over a paged cache, and the same in float64."""
 
 import ctypes
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
 
+from engine.model.kernels.cache import CacheForm, native_cache
 from engine.model.kernels.native import (
     Attention,
     Cache,
@@ -23,6 +26,8 @@ from engine.model.kernels.native import (
 from tests.engine.model.kernels.machine import Machine, opened, the_library
 
 LANES = 16
+OTHERS = -(2**30)  # a place that no layer may look at
+OTHERS_BYTES = 192  # of other layers, before and behind a layer's own in a unit
 STORED = {CacheType.F32: torch.float32, CacheType.BF16: torch.bfloat16, CacheType.INT8: torch.int8}
 
 
@@ -40,6 +45,7 @@ class Shape:
     value_dim: int = 32
     block_size: int = 16
     type: CacheType = CacheType.BF16
+    latent: bool = False  # V is the beginning of K
 
     @property
     def heads(self) -> int:
@@ -48,7 +54,8 @@ class Shape:
     @property
     def width(self) -> int:
         """Of a row of queries, keys and values."""
-        return (self.heads + self.kv_heads) * self.key_dim + self.kv_heads * self.value_dim
+        of_values = 0 if self.latent else self.kv_heads * self.value_dim
+        return (self.heads + self.kv_heads) * self.key_dim + of_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +78,19 @@ class Seen:
     """What of the context a query heeds."""
 
     window: int = 0
+    chunk: int = 0
     softcap: float = 0.0
     sinks: Tensor | None = None  # [heads]
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some consecutive positions of a sequence: its block table, and the rows [length, width]."""
+    """Some consecutive positions of a sequence: its block table from block `first` on, and the rows [length, width]."""
 
     start: int
     table: tuple[int, ...]
     rows: Tensor
+    first: int = 0
 
     @property
     def positions(self) -> Tensor:
@@ -89,10 +98,13 @@ class Chunk:
 
 
 class PagedCache:
-    """The cache's memory, which begins as what is no number, or as what others left there."""
+    """The cache's memory, which begins as what is no number, or as what others left there.
 
-    def __init__(self, shape: Shape, num_blocks: int, *, stale: bool = False) -> None:
-        groups = (num_blocks, shape.kv_heads, shape.block_size // LANES)
+    K of all units lies together, and so do V and the scales; or `mixed`, a unit has all of them and more.
+    """
+
+    def __init__(self, shape: Shape, num_blocks: int, *, stale: bool = False, mixed: bool = False) -> None:
+        groups = (shape.kv_heads, shape.block_size // LANES)
         key_dim, value_dim = whole_lanes(shape.key_dim), whole_lanes(shape.value_dim)
         apart = shape.type is CacheType.F32
         key_shape = (key_dim, LANES) if apart else (key_dim // 2, LANES, 2)
@@ -100,17 +112,26 @@ class PagedCache:
         dtype, left = STORED[shape.type], 3.0 if stale else float("nan")
         unknown = -77 if shape.type is CacheType.INT8 else left
         self.shape = shape
-        self.keys = torch.full((*groups, *key_shape), unknown, dtype=dtype)
-        self.values = torch.full((*groups, *value_shape), unknown, dtype=dtype)
-        self.key_scales = torch.full((num_blocks, shape.kv_heads, shape.block_size), left)
-        self.value_scales = self.key_scales.clone()
+        scales = ((shape.kv_heads, shape.block_size), torch.float32, left)
+        parts = [((*groups, *key_shape), dtype, unknown), ((*groups, *value_shape), dtype, unknown), scales, scales]
+        self.keys, self.values, self.key_scales, self.value_scales = _reserve(num_blocks, parts, mixed=mixed)
 
-    def native(self) -> Cache:
-        """The cache as instructions name it."""
+    def native(self, table: int) -> Cache:
+        """The cache as instructions name it, read by one of the step's block tables."""
         shape = self.shape
-        tensors = (self.keys, self.values, self.key_scales, self.value_scales)
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        return Cache(*addresses, shape.kv_heads, shape.key_dim, shape.value_dim, shape.block_size, shape.type)
+        tensors = (self.keys, self.key_scales) if shape.latent else self.tensors
+        sizes = (shape.kv_heads, shape.key_dim, shape.value_dim, shape.block_size)
+        return native_cache(tensors, CacheForm(*sizes, table, int(shape.latent)))
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """K, V and their scales, each [units, ...]."""
+        return self.keys, self.values, self.key_scales, self.value_scales
+
+    def poison(self, units: Sequence[int]) -> None:
+        """Make units no number."""
+        for tensor in self.tensors:
+            tensor[list(units)] = float("nan") if tensor.is_floating_point() else -77
 
     def read_keys(self) -> Tensor:
         """[blocks, kv heads, block size, padded dim] float64."""
@@ -120,6 +141,8 @@ class PagedCache:
 
     def read_values(self) -> Tensor:
         """[blocks, kv heads, block size, padded dim] float64."""
+        if self.shape.latent:
+            return self.read_keys()[..., : whole_lanes(self.shape.value_dim)]
         apart = self.shape.type is CacheType.F32
         values = self.values if apart else self.values.transpose(4, 5).flatten(3, 4)
         return self._scaled(values.flatten(2, 3), self.value_scales)
@@ -127,6 +150,21 @@ class PagedCache:
     def _scaled(self, stored: Tensor, scales: Tensor) -> Tensor:
         plain = stored.double()
         return plain * scales.double().unsqueeze(-1) if self.shape.type is CacheType.INT8 else plain
+
+
+def _reserve(
+    num_units: int, parts: Sequence[tuple[tuple[int, ...], torch.dtype, float]], *, mixed: bool
+) -> list[Tensor]:
+    """A tensor [units, *shape] for each part, all of it one value."""
+    if not mixed:
+        return [torch.full((num_units, *shape), value, dtype=dtype) for shape, dtype, value in parts]
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype, _ in parts]
+    ends = list(accumulate(sizes, initial=OTHERS_BYTES))
+    memory = torch.full((num_units, ends[-1] + OTHERS_BYTES), 0xFF, dtype=torch.uint8)
+    return [
+        memory[:, begin:end].view(dtype).unflatten(1, shape).fill_(value)
+        for (begin, end), (shape, dtype, value) in zip(pairwise(ends), parts, strict=True)
+    ]
 
 
 class Layer:
@@ -141,6 +179,8 @@ class Layer:
         seen: Seen | None = None,
         num_threads: int = 1,
         format: Format = Format.PLAIN,
+        table: int = 0,
+        shared: bool = False,
     ) -> None:
         self.level = level
         self.cache = cache
@@ -150,6 +190,8 @@ class Layer:
         self._seen = seen or Seen()
         self._num_threads = num_threads
         self._format = format
+        self._table = table  # which one of the step's
+        self._shared = shared  # rows are queries alone
 
     def step(self, chunks: Sequence[Chunk]) -> Tensor:
         """Write the chunks' keys and values, attend from their queries: [rows, heads × value dim]."""
@@ -182,7 +224,8 @@ class Layer:
             key_norm=machine.pointer(turned.key_norm),
             cos=machine.pointer(turned.cos),
             sin=machine.pointer(turned.sin),
-            cache=self.cache.native(),
+            shared=self._shared,
+            cache=self.cache.native(self._table),
         )
 
     def _attention(self, machine: Machine, input: int, output: int) -> Attention:
@@ -191,22 +234,27 @@ class Layer:
             output=output,
             heads=self.cache.shape.heads,
             window=self._seen.window,
+            chunk=self._seen.chunk,
             softcap=self._seen.softcap,
             sinks=machine.pointer(self._seen.sinks),
-            cache=self.cache.native(),
+            cache=self.cache.native(self._table),
         )
 
     def _run(self, machine: Machine, chunks: Sequence[Chunk]) -> None:
         size = self.cache.shape.block_size
         positions = torch.cat([chunk.positions for chunk in chunks])
-        slots = torch.cat([slots_of(chunk, size) for chunk in chunks]).int()
-        blocks = torch.tensor([block for chunk in chunks for block in chunk.table], dtype=torch.int32)
-        spans, row, table = (Span * len(chunks))(), 0, 0
-        for span, chunk in zip(spans, chunks, strict=True):
-            span.row, span.start, span.length, span.table = row, chunk.start, len(chunk.rows), table
-            row, table = row + len(chunk.rows), table + len(chunk.table)
-        addresses = {"positions": positions.data_ptr(), "slots": slots.data_ptr(), "blocks": blocks.data_ptr()}
-        step = Step(num_rows=row, num_spans=len(chunks), spans=ctypes.addressof(spans), **addresses)
+        own = torch.cat([slots_of(chunk, size) for chunk in chunks]).int()
+        slots = torch.cat([torch.full((self._table * len(own),), OTHERS), own]).int()
+        units = torch.tensor([unit for chunk in chunks for unit in chunk.table], dtype=torch.int32)
+        spans, row, at = (Span * (len(chunks) * (self._table + 1)))(), 0, 0
+        for index, chunk in enumerate(chunks):
+            for table in range(self._table):
+                spans[table * len(chunks) + index] = Span(row, chunk.start, len(chunk.rows), OTHERS)
+            spans[self._table * len(chunks) + index] = Span(row, chunk.start, len(chunk.rows), at - chunk.first)
+            row, at = row + len(chunk.rows), at + len(chunk.table)
+        addresses = {"positions": positions.data_ptr(), "slots": slots.data_ptr(), "units": units.data_ptr()}
+        counts = {"num_rows": row, "num_spans": len(chunks), "num_tables": self._table + 1}
+        step = Step(**counts, spans=ctypes.addressof(spans), **addresses)
         built = machine.finish()
         with opened(self._num_threads) as pool:
             the_library().run(pool, self.level, built.program, step)
@@ -215,7 +263,8 @@ class Layer:
 def slots_of(chunk: Chunk, block_size: int) -> Tensor:
     """Where the chunk's positions lie in the cache."""
     positions = chunk.positions.long()
-    return torch.tensor(chunk.table)[positions // block_size] * block_size + positions % block_size
+    units = torch.tensor(chunk.table)[positions // block_size - chunk.first]
+    return units * block_size + positions % block_size
 
 
 def attend(layer: Layer, chunks: Sequence[Chunk], seen: Seen) -> Tensor:
@@ -225,8 +274,9 @@ def attend(layer: Layer, chunks: Sequence[Chunk], seen: Seen) -> Tensor:
     queries = layer.queries.double().view(-1, shape.kv_heads, shape.group, whole_lanes(shape.key_dim))
     out, row = [], 0
     for chunk in chunks:
-        at = torch.arange(chunk.start + len(chunk.rows))  # positions of the context
-        block, offset = torch.tensor(chunk.table)[at // shape.block_size], at % shape.block_size
+        size = shape.block_size
+        at = torch.arange(chunk.first * size, chunk.start + len(chunk.rows))  # positions of the context
+        block, offset = torch.tensor(chunk.table)[at // size - chunk.first], at % size
         own = queries[row : row + len(chunk.rows)]
         scores = torch.einsum("rhgd,phd->hgrp", own, keys[block, :, offset])
         weights = _weights(scores, chunk.positions.long(), at, seen)
@@ -241,7 +291,9 @@ def _weights(scores: Tensor, positions: Tensor, at: Tensor, seen: Seen) -> Tenso
     if seen.softcap:
         scores = torch.tanh(scores / seen.softcap) * seen.softcap
     distance = positions[:, None] - at
-    hidden = (distance < 0) | (distance >= (seen.window or len(at)))
+    hidden = (distance < 0) | (distance >= (seen.window or distance.max() + 1))
+    if seen.chunk:
+        hidden |= at < (positions // seen.chunk * seen.chunk)[:, None]
     scores = scores.masked_fill(hidden, float("-inf"))
     if seen.sinks is None:
         return scores.softmax(-1)

@@ -11,27 +11,32 @@ from tests.engine.model.kernels.paged import Chunk, Layer, PagedCache, Seen, Sha
 
 every_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
 every_type = pytest.mark.parametrize("type", CacheType, ids=lambda type: type.name)
+SIZES = (1, 5, 17, 40, 280)  # of windows and chunks
 LENGTHS = st.sampled_from([1, 2, 15, 16, 17, 33, 70, 255, 256, 257, 300])
 
 
 @st.composite
 def shapes(draw: st.DrawFn, type: CacheType) -> Shape:
     group = draw(st.sampled_from([1, 2, 3, 5, 8, 9, 16, 17, 33]))
+    block_size = draw(st.sampled_from([16, 32, 48, 64]))
+    if draw(st.sampled_from([False, False, True])):
+        key_dim, value_dim = draw(st.sampled_from([(32, 16), (20, 20), (72, 48), (576, 512)]))
+        return Shape(1, group, key_dim, value_dim, block_size, type, latent=True)
     return Shape(
         kv_heads=draw(st.integers(1, 2)),
         group=group,
         key_dim=draw(st.sampled_from([8, 16, 20, 32, 48, 64, 80, 128])),
         value_dim=draw(st.sampled_from([8, 16, 24, 40, 64, 80, 112])),
-        block_size=draw(st.sampled_from([16, 32, 48, 64])),
+        block_size=block_size,
         type=type,
     )
 
 
 @st.composite
 def sights(draw: st.DrawFn, shape: Shape) -> Seen:
-    window = draw(st.sampled_from([0, 0, 1, 5, 17, 40, 280]))
+    window, chunk = draw(st.sampled_from([(0, 0), *((size, 0) for size in SIZES), *((0, size) for size in SIZES)]))
     softcap = draw(st.sampled_from([0.0, 0.0, 3.0]))
-    return Seen(window, softcap, random_rows(1, shape.heads)[0] if draw(st.booleans()) else None)
+    return Seen(window, chunk, softcap, random_rows(1, shape.heads)[0] if draw(st.booleans()) else None)
 
 
 def random_rows(num_rows: int, width: int, *, seed: int = 0) -> Tensor:
@@ -50,15 +55,22 @@ def random_chunks(shape: Shape, lengths: list[int], *, scale: float = 1.0) -> tu
     return chunks, num_blocks
 
 
-def parts_of(chunk: Chunk, sizes: list[int]) -> list[Chunk]:
-    """The chunk in pieces of these sizes, again and again."""
+def parts_of(chunk: Chunk, sizes: list[int], *, shape: Shape, seen: Seen) -> list[Chunk]:
+    """The chunk in pieces of these sizes, again and again, each without the blocks that it does not see."""
     parts: list[Chunk] = []
     at = 0
     while at < len(chunk.rows):
         size = sizes[len(parts) % len(sizes)]
-        parts.append(Chunk(chunk.start + at, chunk.table, chunk.rows[at : at + size]))
+        first = first_seen(chunk.start + at, seen) // shape.block_size
+        parts.append(Chunk(chunk.start + at, chunk.table[first:], chunk.rows[at : at + size], first))
         at += size
     return parts
+
+
+def first_seen(position: int, seen: Seen) -> int:
+    if seen.chunk:
+        return position // seen.chunk * seen.chunk
+    return max(0, position + 1 - seen.window) if seen.window else 0
 
 
 def scaled(shape: Shape) -> Turned:
@@ -66,17 +78,31 @@ def scaled(shape: Shape) -> Turned:
 
 
 def in_one_step(
-    level: Level, shape: Shape, seen: Seen, chunks: list[Chunk], num_blocks: int, *, num_threads: int = 1
+    level: Level,
+    shape: Shape,
+    seen: Seen,
+    chunks: list[Chunk],
+    num_blocks: int,
+    *,
+    num_threads: int = 1,
+    mixed: bool = False,
+    table: int = 0,
 ) -> Tensor:
-    cache = PagedCache(shape, num_blocks)
-    return Layer(level, cache, turned=scaled(shape), seen=seen, num_threads=num_threads).step(chunks)
+    cache = PagedCache(shape, num_blocks, mixed=mixed)
+    return Layer(level, cache, turned=scaled(shape), seen=seen, num_threads=num_threads, table=table).step(chunks)
 
 
 def in_parts(
     level: Level, shape: Shape, seen: Seen, chunk: Chunk, num_blocks: int, sizes: list[int], *, stale: bool = False
 ) -> Tensor:
-    layer = Layer(level, PagedCache(shape, num_blocks, stale=stale), turned=scaled(shape), seen=seen)
-    return torch.cat([layer.step([part]) for part in parts_of(chunk, sizes)])
+    """Each part in a step of its own, with what it does not see poisoned."""
+    cache = PagedCache(shape, num_blocks, stale=stale)
+    layer = Layer(level, cache, turned=scaled(shape), seen=seen)
+    results = []
+    for part in parts_of(chunk, sizes, shape=shape, seen=seen):
+        cache.poison(chunk.table[: part.first])
+        results.append(layer.step([part]))
+    return torch.cat(results)
 
 
 def tolerance(level: Level, type: CacheType) -> float:
@@ -95,7 +121,9 @@ def test_a_query_gets_the_values_that_it_sees_mixed_by_their_scores(
     seen = data.draw(sights(shape))
     chunks, num_blocks = random_chunks(shape, data.draw(st.lists(LENGTHS, min_size=1, max_size=3)))
     format = data.draw(st.sampled_from(Format))
-    layer = Layer(level, PagedCache(shape, num_blocks), turned=scaled(shape), seen=seen, format=format)
+    cache = PagedCache(shape, num_blocks, mixed=data.draw(st.booleans()))
+    table = data.draw(st.integers(0, 2))
+    layer = Layer(level, cache, turned=scaled(shape), seen=seen, format=format, table=table)
 
     out = layer.step(chunks)
 
@@ -139,7 +167,8 @@ def test_contexts_that_many_threads_share_give_the_same_bits(
     sizes = [data.draw(st.sampled_from([1, 3, 18, 40])) for _ in chunks]
     before = [Chunk(0, chunk.table, chunk.rows[:-size]) for chunk, size in zip(chunks, sizes, strict=True)]
     newest = [
-        parts_of(chunk, [len(part.rows), size])[1] for chunk, part, size in zip(chunks, before, sizes, strict=True)
+        parts_of(chunk, [len(part.rows), size], shape=shape, seen=seen)[1]
+        for chunk, part, size in zip(chunks, before, sizes, strict=True)
     ]
     cache = PagedCache(shape, num_blocks)
     Layer(level, cache, seen=seen).step(before)
@@ -193,19 +222,49 @@ def test_blocks_behind_the_window_may_be_gone(level: Level, type: CacheType, blo
     layer = Layer(level, PagedCache(shape, num_blocks), turned=scaled(shape), seen=Seen(window=100))
     expected = layer.step([whole])[-10:]
     gone = (690 + 1 - 100) // block_size
-    table = (-(2**31),) * gone + whole.table[gone:]
-    layer.cache.keys[list(whole.table[:gone])] = -1
-    layer.cache.values[list(whole.table[:gone])] = -1
+    layer.cache.poison(whole.table[:gone])
 
-    again = layer.step([Chunk(690, table, whole.rows[690:])])
+    again = layer.step([Chunk(690, whole.table[gone:], whole.rows[690:], gone)])
 
     assert same_bits(again, expected)
 
 
+@every_level
 @every_type
-@pytest.mark.parametrize("seen", [Seen(), Seen(window=20, softcap=2.0, sinks=torch.ones(6))], ids=["plain", "all"])
-def test_float_levels_give_equal_bits(type: CacheType, seen: Seen) -> None:
+@pytest.mark.parametrize("latent", [False, True])
+def test_where_units_hold_other_layers_too_and_which_table_is_read_change_no_bit(
+    level: Level, type: CacheType, latent: bool
+) -> None:
+    shape = Shape(kv_heads=1, type=type, latent=latent)
+    chunks, num_blocks = random_chunks(shape, [300, 3, 40])
+    expected = in_one_step(level, shape, Seen(), chunks, num_blocks)
+
+    moved = in_one_step(level, shape, Seen(), chunks, num_blocks, mixed=True, table=2, num_threads=2)
+
+    assert same_bits(moved, expected)
+
+
+@every_level
+@every_type
+def test_a_layer_may_read_the_rows_of_another_and_writes_none(level: Level, type: CacheType) -> None:
     shape = Shape(type=type)
+    [chunk], num_blocks = random_chunks(shape, [70])
+    cache = PagedCache(shape, num_blocks, stale=True)
+    expected = Layer(level, cache, turned=scaled(shape)).step([chunk])
+    before = [tensor.clone() for tensor in cache.tensors]
+    queries = Chunk(0, chunk.table, chunk.rows[:, : shape.heads * shape.key_dim])
+
+    out = Layer(level, cache, turned=scaled(shape), shared=True).step([queries])
+
+    assert same_bits(out, expected)
+    assert all(torch.equal(after, each) for after, each in zip(cache.tensors, before, strict=True))
+
+
+@every_type
+@pytest.mark.parametrize("latent", [False, True])
+@pytest.mark.parametrize("seen", [Seen(), Seen(window=20, softcap=2.0, sinks=torch.ones(6))], ids=["plain", "all"])
+def test_float_levels_give_equal_bits(type: CacheType, seen: Seen, latent: bool) -> None:
+    shape = Shape(kv_heads=1, group=6, type=type, latent=latent)
     chunks, num_blocks = random_chunks(shape, [300, 3, 40])
 
     first, *others = (in_one_step(level, shape, seen, chunks, num_blocks) for level in FLOAT_LEVELS)

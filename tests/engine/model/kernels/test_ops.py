@@ -9,13 +9,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 from engine.cache.lanes import LaneStorage
-from engine.cache.layout import CacheGroup
+from engine.cache.layout import CacheGroup, Layout, RowShape
 from engine.model.kernels import ops
+from engine.model.kernels.cache import CacheForm
 from engine.model.kernels.matrix import Matrix, pack
 from engine.model.kernels.native import Kind, Level, Weight
 from tests.engine.model.kernels.machine import LEVELS, opened, random_matrix, the_library
 
 HEADS, KV_HEADS, DIM, BLOCK_SIZE = 4, 2, 20, 16
+FORM = [HEADS, 0, 0, 0]  # without a window
+CACHE_FORM = list(CacheForm(KV_HEADS, DIM, DIM, BLOCK_SIZE, table=0, latent=0))
 
 
 @pytest.fixture(scope="module")
@@ -101,21 +104,19 @@ def test_linear_s_shape_is_known_before_it_runs() -> None:
     assert (out.shape, out.dtype) == ((7, 37), torch.float32)
 
 
-def cache(dtype: str) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """One layer's keys, values, and scales where they are integers; NaN throughout."""
-    storage = LaneStorage(CacheGroup(1, KV_HEADS, DIM, DIM, dtype, in_lanes=True), num_blocks=4, block_size=BLOCK_SIZE)
-    if dtype == "int8":
-        for integers in (*storage.keys, *storage.values):
-            integers.zero_()
+def cache(dtype: str) -> list[Tensor]:
+    """One layer's tensors; NaN throughout."""
+    layout = Layout((CacheGroup((0,), RowShape(KV_HEADS, DIM, DIM, dtype, in_lanes=True)),))
+    storage = LaneStorage(layout, num_units=4, block_size=BLOCK_SIZE)
     storage.poison(range(4))
-    return storage.keys[0], storage.values[0], [*storage.key_scales, *storage.value_scales]
+    return list(storage.cells[0].tensors)
 
 
 def step_of(start: int, count: int, blocks: list[int]) -> list[Tensor]:
     """One chunk of a sequence."""
     positions = range(start, start + count)
     slots = [blocks[at // BLOCK_SIZE] * BLOCK_SIZE + at % BLOCK_SIZE for at in positions]
-    return [torch.tensor(each, dtype=torch.int32) for each in (positions, slots, [[0, start, count, 0]], blocks)]
+    return [torch.tensor(each, dtype=torch.int32) for each in (positions, [slots], [[[0, start, count, 0]]], blocks)]
 
 
 def qkv_of(count: int) -> Tensor:
@@ -128,14 +129,14 @@ def qkv_of(count: int) -> Tensor:
 def test_attention_is_that_over_all_that_was_written(
     dtype: str, atol: float, window: int, softcap: float, level: Level, pool: int
 ) -> None:
-    keys, values, scales = cache(dtype)
-    form = [HEADS, KV_HEADS, DIM, BLOCK_SIZE, window]
+    rows = cache(dtype)
+    form = [HEADS, window, 0, 0]
     qkv = qkv_of(40)
 
     parts = []
     for start, stop in ((0, 33), (33, 40)):
         step = step_of(start, stop - start, [2, 0, 3])
-        parts.append(ops.attention(qkv[start:stop], keys, values, scales, step, None, form, softcap, level, pool))
+        parts.append(ops.attention(qkv[start:stop], rows, step, None, form, CACHE_FORM, softcap, level, pool))
 
     torch.testing.assert_close(torch.cat(parts), plain_attention(qkv, window, softcap), atol=atol, rtol=0)
 
@@ -155,30 +156,26 @@ def plain_attention(qkv: Tensor, window: int, softcap: float) -> Tensor:
 
 
 def test_sinks_take_their_share(level: Level, pool: int) -> None:
-    keys, values, scales = cache("float32")
-    form = [HEADS, KV_HEADS, DIM, BLOCK_SIZE, 0]
+    rows = cache("float32")
     sinks = torch.full((HEADS,), 100.0)
 
-    out = ops.attention(qkv_of(5), keys, values, scales, step_of(0, 5, [1]), sinks, form, 0.0, level, pool)
+    out = ops.attention(qkv_of(5), rows, step_of(0, 5, [1]), sinks, FORM, CACHE_FORM, 0.0, level, pool)
 
     assert out.abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_attention_keeps_the_laws_of_operators(dtype: str, level: Level, pool: int) -> None:
-    keys, values, scales = (torch.zeros_like(part) if isinstance(part, Tensor) else part for part in cache(dtype))
-    scales = [torch.ones_like(scale) for scale in scales]
-    form = [HEADS, KV_HEADS, DIM, BLOCK_SIZE, 0]
+    rows = [torch.zeros_like(part) for part in cache(dtype)]
 
-    arguments = (qkv_of(5), keys, values, scales, step_of(0, 5, [1]), None, form, 0.0, int(level), pool)
+    arguments = (qkv_of(5), rows, step_of(0, 5, [1]), None, FORM, CACHE_FORM, 0.0, int(level), pool)
     torch.library.opcheck(ops.attention, arguments)
 
 
 def test_attention_s_shape_is_known_before_it_runs() -> None:
-    form = [HEADS, KV_HEADS, DIM, BLOCK_SIZE, 0]
     with FakeTensorMode():
         out = ops.attention(
-            torch.empty(7, 160), torch.empty(1), torch.empty(1), [], [torch.empty(7)], None, form, 0.0, 0, 0
+            torch.empty(7, 160), [torch.empty(1)] * 2, [torch.empty(7)], None, FORM, CACHE_FORM, 0.0, 0, 0
         )
 
     assert (out.shape, out.dtype) == ((7, HEADS * DIM), torch.float32)
