@@ -10,6 +10,7 @@ from engine.errors import CacheTooLarge, CacheTooSmall
 FREE_SHARE = 0.25  # of the free memory, where no size is set: the rest is the model's and the system's
 MAX_DEFAULT_BYTES = 2 << 30  # where no size is set; more is a choice that the operator makes
 CHECKPOINT_SHARE = 0.25  # of the cache's memory, where no size is set for checkpoints
+MAX_CONTEXT = 1 << 20  # positions, where no group keeps all: a file may claim any number
 MIN_BLOCKS = 4  # fewer hold no conversation, whatever their size
 
 
@@ -88,6 +89,7 @@ def num_units_for(layout: Layout, positions: int, block_size: int) -> int:
 
 def context_that_fits(layout: Layout, num_units: int, block_size: int, longest: int) -> int:
     """The most positions of one sequence that the pool holds, `longest` at most."""
+    longest = min(longest, MAX_CONTEXT)
     if not layout.groups:
         return longest
     blocks = range(1, -(-longest // block_size) + 1)

@@ -14,6 +14,7 @@ from config.settings import CacheSettings, ModelSettings
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import LANES, Layout
 from engine.cache.reading import read_layout
+from engine.cache.sizing import context_that_fits
 from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
@@ -168,7 +169,7 @@ def _straight(
         kernels=kernels,
         max_rows=sizes.max_positions,
         num_threads=num_threads,
-        angles=_angles(verdict, opened, sizes),
+        angles=_angles(verdict, opened, layout, sizes),
         reencode=_reencode(precision),
     )
 
@@ -206,7 +207,7 @@ def _reencode(precision: Precision) -> Callable[[Encoded], Encoded]:
     return lambda matrix: encode_as(matrix, precision)
 
 
-def _angles(verdict: Verdict, opened: OpenedModel, sizes: Sizes) -> Callable[[RotaryData], Angles]:
+def _angles(verdict: Verdict, opened: OpenedModel, layout: Layout, sizes: Sizes) -> Callable[[RotaryData], Angles]:
     def angles(data: RotaryData) -> Angles:
         assert verdict.rotary is not None, "a layer that turns its heads has a module that says by how much"
         return make_angles(
@@ -214,7 +215,7 @@ def _angles(verdict: Verdict, opened: OpenedModel, sizes: Sizes) -> Callable[[Ro
             opened.config,
             data,
             context_length=opened.context_length,
-            num_positions=sizes.num_blocks * sizes.block_size,  # a file may claim any context
+            num_positions=context_that_fits(layout, sizes.num_units, sizes.block_size, opened.context_length),
         )
 
     return angles
