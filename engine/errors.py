@@ -18,6 +18,7 @@ EngineError
     ├── ModelNotFound       no such folder, file or hub id
     ├── ModelUnsupported    a structure that this engine does not run, named
     ├── CacheTooSmall       the configured memory holds no useful cache
+    ├── StatesTooLarge      the recurrent states of all sequences take more than the cache's memory
     └── CacheTooLarge       the configured cache is more than the memory that is free
 """
 
@@ -130,6 +131,17 @@ class CacheTooSmall(ModelError):
         super().__init__(
             f"the cache has {cache_bytes} bytes, which is fewer than {min_blocks} blocks of {block_bytes} bytes: "
             "raise cache.memory_bytes or cache.num_blocks"
+        )
+
+
+class StatesTooLarge(ModelError):
+    """The recurrent states of all sequences take more than the cache's memory."""
+
+    def __init__(self, *, num_slots: int, slot_bytes: int, cache_bytes: int) -> None:
+        super().__init__(
+            f"{num_slots} recurrent states of {slot_bytes} bytes, for sequences and checkpoints, are more than the "
+            f"cache's {cache_bytes} bytes: raise cache.memory_bytes, or lower engine.max_sequences or "
+            "cache.checkpoint_bytes"
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from config.settings import CacheSettings
 from engine.cache.layout import CacheGroup, Layout, Reach
-from engine.errors import CacheTooLarge, CacheTooSmall
+from engine.errors import CacheTooLarge, CacheTooSmall, StatesTooLarge
 
 FREE_SHARE = 0.25  # of the free memory, where no size is set: the rest is the model's and the system's
 MAX_DEFAULT_BYTES = 2 << 30  # where no size is set; more is a choice that the operator makes
@@ -32,28 +32,36 @@ def plan_cache(
     """How much to reserve: the number set, or what the memory set holds, or a share of what is free.
 
     States of all sequences that may run come first. Without a size set, no more than `max_sequences` contexts are of
-    use. Raises CacheTooSmall, CacheTooLarge.
+    use. Raises CacheTooSmall, CacheTooLarge, StatesTooLarge.
     """
     asked = cache.memory_bytes
     memory = int(min(free_bytes * FREE_SHARE, MAX_DEFAULT_BYTES)) if asked is None else asked
     num_slots = _num_slots(layout, cache, memory, max_sequences)
     left = memory - num_slots * layout.slot_bytes
-    unit_bytes, block_bytes = layout.unit_bytes(cache.block_size), layout.block_bytes(cache.block_size)
-    per_block = sum(layout.widths)
-    if cache.num_blocks is not None:
-        num_units = cache.num_blocks * per_block
-    elif not layout.groups:
-        num_units = 0
-    else:
-        useful = max_sequences * num_units_for(layout, context_length, cache.block_size)
-        num_units = max(0, left) // unit_bytes
-        num_units = num_units if asked is not None else min(num_units, useful)
-    if layout.groups and num_units < MIN_BLOCKS * per_block:
-        raise CacheTooSmall(cache_bytes=num_units * unit_bytes, block_bytes=block_bytes, min_blocks=MIN_BLOCKS)
+    if left < 0 and cache.num_blocks is None and (layout.groups or asked is not None):
+        raise StatesTooLarge(num_slots=num_slots, slot_bytes=layout.slot_bytes, cache_bytes=memory)
+    useful = max_sequences * num_units_for(layout, context_length, cache.block_size)
+    num_units = _num_units(layout, cache, left, useful if asked is None else None)
     sizes = CacheSizes(num_units, num_slots)
     if (num_bytes := sizes.num_bytes(layout, cache.block_size)) > free_bytes:
         raise CacheTooLarge(cache_bytes=num_bytes, free_bytes=free_bytes)
     return sizes
+
+
+def _num_units(layout: Layout, cache: CacheSettings, memory: int, useful: int | None) -> int:
+    """The blocks that were set, in every group, or the units that the memory holds, no more than are of use."""
+    if not layout.groups:
+        return 0
+    per_block, unit_bytes = sum(layout.widths), layout.unit_bytes(cache.block_size)
+    if cache.num_blocks is not None:
+        num_units = cache.num_blocks * per_block
+    else:
+        fitting = memory // unit_bytes
+        num_units = fitting if useful is None else min(fitting, useful)
+    if num_units < MIN_BLOCKS * per_block:
+        block_bytes = layout.block_bytes(cache.block_size)
+        raise CacheTooSmall(cache_bytes=num_units * unit_bytes, block_bytes=block_bytes, min_blocks=MIN_BLOCKS)
+    return num_units
 
 
 def _num_slots(layout: Layout, cache: CacheSettings, memory: int, max_sequences: int) -> int:

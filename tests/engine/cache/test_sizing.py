@@ -10,7 +10,7 @@ from engine.cache.sizing import (
     num_units_for,
     plan_cache,
 )
-from engine.errors import CacheTooLarge, CacheTooSmall
+from engine.errors import CacheTooLarge, CacheTooSmall, StatesTooLarge
 from tests.engine.cache.mixtures import GEMMA_3_1B, LLAMA_4_SCOUT, rows
 
 MIB = 1 << 20
@@ -135,9 +135,20 @@ def test_states_and_rows_that_are_more_than_is_free_are_refused_with_their_sum()
         sizes(HYBRID, num_blocks=8, checkpoint_bytes=MIB, free_bytes=taken - 1)
 
 
-def test_states_that_leave_no_room_for_rows_are_refused() -> None:
-    with pytest.raises(CacheTooSmall, match="has 0 bytes"):
-        sizes(HYBRID, memory_bytes=10 * MIB, max_sequences=200)
+@pytest.mark.parametrize("layout", [HYBRID, RECURRENT])
+def test_states_that_are_more_than_the_memory_that_was_set_are_refused_with_the_numbers(layout: Layout) -> None:
+    num_slots = 200 + 10 * MIB // 4 // SLOT_BYTES
+
+    with pytest.raises(StatesTooLarge, match=f"{num_slots} recurrent states of {SLOT_BYTES} bytes.* {10 * MIB} bytes"):
+        sizes(layout, memory_bytes=10 * MIB, max_sequences=200)
+    assert sizes(layout, memory_bytes=30 * MIB, max_sequences=200).num_slots > 200
+
+
+def test_states_that_leave_no_block_a_place_are_refused_as_a_cache_that_is_too_small() -> None:
+    num_slots = 9 + MIB // SLOT_BYTES
+
+    with pytest.raises(CacheTooSmall, match=f"has {BLOCK_BYTES} bytes"):
+        sizes(HYBRID, memory_bytes=num_slots * SLOT_BYTES + BLOCK_BYTES, checkpoint_bytes=MIB, max_sequences=9)
 
 
 # -- contexts ---------------------------------------------------------------------------------
