@@ -76,8 +76,8 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    layout, num_checkpoints, reserved_outputs, *parts = parts
-    max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = parts
+    layout, num_checkpoints, reserved_outputs, *rest = parts
+    max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = rest
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
         layout=LAYOUTS[layout],

@@ -120,7 +120,8 @@ def test_groups_that_fit_no_common_unit_well_waste_as_little_as_can_be() -> None
 
     assert (two.unit_bytes(1), two.widths) == (rows(1, 128).cell_bytes(1), (1, 1))
     assert two.waste == pytest.approx(1 / 8)
-    assert (many.widths, many.waste) == ((25, 3), pytest.approx(1 / 56))
+    assert many.widths == (25, 3)
+    assert many.waste == pytest.approx(1 / 56)
 
 
 # -- places -----------------------------------------------------------------------------------

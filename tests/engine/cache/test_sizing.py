@@ -25,6 +25,7 @@ WINDOW = Layout((CacheGroup((0, 1), rows(1, 8), Reach.WINDOW, 10), CacheGroup((2
 
 def sizes(
     layout: Layout = FULL,
+    /,
     free_bytes: int = 1 << 34,
     max_sequences: int = 16,
     context_length: int = 8192,
@@ -74,7 +75,7 @@ def test_by_default_windows_make_what_all_sequences_can_use_less() -> None:
     near, far = GEMMA_3_1B.widths
     window = 512 // 16 + 1
 
-    assert sizes(GEMMA_3_1B, 1 << 50, max_sequences=2, context_length=8192) == CacheSizes(
+    assert sizes(GEMMA_3_1B, free_bytes=1 << 50, max_sequences=2, context_length=8192) == CacheSizes(
         2 * (near * window + far * 512)
     )
 
