@@ -69,7 +69,7 @@ def test_a_folder_that_is_described_runs_straight(tmp_path: Path, name: str) -> 
     forward.close()
 
 
-@pytest.mark.parametrize("name", ["starcoder2", "stablelm-normed"])
+@pytest.mark.parametrize("name", ["starcoder2", "stablelm-normed", "qwen2-moe", "deepseek-v3", "llama4", "gemma3n"])
 def test_what_is_not_described_runs_as_modules_on_the_same_kernels(tmp_path: Path, name: str) -> None:
     plain = save(tmp_path, name)
 
