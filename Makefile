@@ -9,6 +9,7 @@ SHELL := bash
 
 PYTHON = $(firstword $(shell command -v python3.11 python3) python3.11)
 DEFAULT_MODEL := .models/SmolLM2-135M-Instruct.Q4_1.gguf
+GEMMA := .models/gemma-3-270m.Q4_K_M.gguf
 MODEL = $(DEFAULT_MODEL)
 HOST =
 PORT =
@@ -21,11 +22,11 @@ VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version(
 INSTALLED := $(VENV)/.tidemark-$(VERSION)
 INSTALLED_DEV := $(INSTALLED)-dev
 KERNELS := setup.py $(wildcard engine/model/kernels/*.cpp engine/model/kernels/*.h engine/model/kernels/*.inc)
-FETCHED := $(if $(filter $(DEFAULT_MODEL),$(MODEL)),$(DEFAULT_MODEL))
+FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test check format laws-hour mutants bench bench-peers bench-kernels bench-precision clean
+.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -41,6 +42,9 @@ model: $(DEFAULT_MODEL) ## fetch the default model
 
 test: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## run the tests; ARGS='tests/config -k toml' runs some
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(or $(ARGS),--numprocesses $(JOBS) --dist worksteal --cov)
+
+test-gemma3: $(INSTALLED_DEV) $(GEMMA) ## try a real model with windows, which is fetched first
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest tests/models/gemma3_270m.py $(ARGS)
 
 check: $(INSTALLED_DEV) ## formatting, lint, types and layers
 	$(VENV)/bin/ruff format --check .
@@ -96,5 +100,5 @@ $(INSTALLED_DEV): pyproject.toml constraints.txt $(KERNELS)
 	$(call install,.[dev])
 	@touch $@
 
-$(DEFAULT_MODEL): | $(INSTALLED)
+$(DEFAULT_MODEL) $(GEMMA): | $(INSTALLED)
 	$(VENV)/bin/python deploy/fetch_model.py $@
