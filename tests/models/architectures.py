@@ -95,6 +95,7 @@ ARCHITECTURES: dict[str, Callable[[], PreTrainedConfig]] = {
     "mistral": lambda: MistralConfig(**_COMMON, sliding_window=None),
     "mistral-window": lambda: MistralConfig(**_COMMON, sliding_window=_WINDOW),
     "phi3": lambda: Phi3Config(**_COMMON),
+    "phi3-window": lambda: Phi3Config(**_COMMON, sliding_window=_WINDOW),
     "phi3-longrope": lambda: Phi3Config(
         **_COMMON, rope_parameters=dict(_LONGROPE), original_max_position_embeddings=64
     ),
