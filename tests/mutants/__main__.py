@@ -52,6 +52,13 @@ NATIVE_TESTS = (
     "tests/models/test_packed.py",
     "tests/models/test_native.py",
 )
+RECURRENT_TESTS = (
+    "tests/engine/model/kernels/test_scans.py",
+    "tests/engine/model/test_scans.py",
+    "tests/engine/model/test_shrink.py",
+    "tests/engine/model/mixers",
+    "tests/models/test_recurrent.py",
+)
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
 
@@ -103,6 +110,8 @@ def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> tuple[Mutant, str | No
 
 def tests_for(mutant: Mutant) -> tuple[str, ...]:
     """The tests that must find it."""
+    if mutant.fault == "recurrent":
+        return RECURRENT_TESTS
     if mutant.native:
         return NATIVE_TESTS
     return MODEL_TESTS if mutant.in_model else HOST_TESTS

@@ -670,4 +670,64 @@ MUTANTS = (
         "a small copy has no layer that reads another's cache",
         ("engine/model/shrink.py", "_chosen_layers", "(layer >= first_reader, *", "(False, *"),
     ),
+    mutant(
+        "recurrent",
+        "a checkpoint is taken one position late",
+        ("engine/model/kernels/recurrent.inc", "is_due", "next->count == count", "next->count + 1 == count"),
+    ),
+    mutant(
+        "recurrent",
+        "a state stays behind in the slot that it comes from",
+        ("engine/model/kernels/recurrent.inc", "begin_state", "span.source != span.target", "span.source < 0"),
+    ),
+    mutant(
+        "recurrent",
+        "a sequence begins with what its slot held",
+        ("engine/model/kernels/recurrent.inc", "begin_state", "  if (span.source < 0) {", "  if (span.source < -1) {"),
+    ),
+    mutant(
+        "recurrent",
+        "a convolution forgets what came before its chunk",
+        ("engine/model/kernels/recurrent.inc", "Inputs", "return span.source < 0 ? nullptr", "return true ? nullptr"),
+    ),
+    mutant(
+        "recurrent",
+        "a checkpoint's place is told from the sequence's beginning",
+        ("engine/model/scans.py", "make_state_step", "position - span.start", "position"),
+    ),
+    mutant(
+        "recurrent",
+        "the spans of the first step serve for all that follow",
+        (
+            "engine/model/recurrence.py",
+            "Recurrence.begin",
+            "if self.calls:",
+            "if self.calls and not self._step.num_rows:",
+        ),
+    ),
+    mutant(
+        "recurrent",
+        "a mixer that gates behind its norm gates before it too",
+        ("engine/model/mixers/mamba2.py", "Mamba2Mixer.__call__", "None if self._normed else gate", "gate"),
+    ),
+    mutant(
+        "recurrent",
+        "what Mamba's relatives norm stays as it is",
+        ("engine/model/mixers/mamba.py", "MambaMixer.__call__", "norm(part.contiguous())", "part.contiguous()"),
+    ),
+    mutant(
+        "recurrent",
+        "mixers that are not known run as they are",
+        ("engine/model/mixers/attach.py", "attach_mixers", "if layers != sorted(recurrence.calls):", "if False:"),
+    ),
+    mutant(
+        "recurrent",
+        "a period says of a small copy's layers what it says of the model's",
+        (
+            "engine/model/shrink_mixers.py",
+            "shrink_periods",
+            "layer % period == offset for layer in layers",
+            "layer % period == offset for layer, _ in enumerate(layers)",
+        ),
+    ),
 )

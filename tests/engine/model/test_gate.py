@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,25 +8,31 @@ from torch import Tensor, nn
 from transformers import (
     BloomConfig,
     GPTNeoConfig,
-    JambaConfig,
     LlamaConfig,
+    MambaConfig,
+    MiniMaxConfig,
     Phi3Config,
     PreTrainedConfig,
     Starcoder2Config,
 )
 from transformers.models.llama import modeling_llama
+from transformers.models.mamba import modeling_mamba
 
 from engine.errors import ModelUnsupported
 from engine.model import gate
+from engine.model.batch import Span
 from engine.model.gate import Path, Verdict, check_structure
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.native import Activation, Library
+from engine.model.mixers.attach import MIXERS
 from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
 from engine.model.recognise import ACTIVATIONS, recognise
+from engine.model.recurrence import Recurrence
 from engine.model.structure import Structure
 from engine.step import Chunk, Plan
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS
+from tests.models.recurrent import RECURRENT
 from tests.models.support import every_kernels
 
 FASTEST = every_kernels()[-1]
@@ -58,6 +64,40 @@ def test_what_is_not_described_passes_as_modules_and_it_is_said_why(name: str) -
     assert verdict.faults == (f"{STRAIGHT}: its structure is not one of those described",)
 
 
+@pytest.mark.parametrize("kernels", [None, FASTEST])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_model_passes_as_modules(name: str, kernels: Kernels | None) -> None:
+    assert check_structure(RECURRENT[name](), kernels).path == Path(straight=False, kernels=kernels)
+
+
+def test_a_recurrent_module_that_is_not_ours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(MIXERS, "MambaMixer")
+
+    with pytest.raises(
+        ModelUnsupported, match=r"layers \[0, 1\] keep states, and layers \[\] have mixers that are known"
+    ):
+        check_structure(MambaConfig(), None)
+
+
+def test_a_recurrent_module_that_is_passed_by_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modeling_mamba.MambaBlock, "forward", lambda _, hidden_states, **__: hidden_states)
+
+    with pytest.raises(ModelUnsupported, match=r"mamba can't be served: .*called our mixers \[0, 0\] times"):
+        check_structure(MambaConfig(), None)
+
+
+def test_a_state_that_is_not_carried_from_chunk_to_chunk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Recurrence.begin
+
+    def forgetful(self: Recurrence, spans: Sequence[Span]) -> None:
+        plain(self, [replace(span, states=replace(span.states, source=None)) for span in spans if span.states])
+
+    monkeypatch.setattr(Recurrence, "begin", forgetful)
+
+    with pytest.raises(ModelUnsupported, match=r"mamba can't be served: .*depend on how a prompt is cut into chunks"):
+        check_structure(MambaConfig(), None)
+
+
 def test_a_config_of_full_size_is_tried_small() -> None:
     config = LlamaConfig(num_hidden_layers=80, hidden_size=8192, num_attention_heads=64, num_key_value_heads=8)
 
@@ -76,7 +116,7 @@ def test_what_a_small_copy_raises_is_the_reason() -> None:
         check_structure(Phi3Config(hidden_act="nonsense"), None)
 
 
-@pytest.mark.parametrize("config", [BloomConfig(), JambaConfig()])
+@pytest.mark.parametrize("config", [BloomConfig(), MiniMaxConfig(num_hidden_layers=2)])
 @pytest.mark.parametrize("kernels", [None, FASTEST])
 def test_a_model_with_another_kind_of_state_is_refused(config: PreTrainedConfig, kernels: Kernels | None) -> None:
     with pytest.raises(ModelUnsupported):
