@@ -697,13 +697,8 @@ MUTANTS = (
     ),
     mutant(
         "recurrent",
-        "the spans of the first step serve for all that follow",
-        (
-            "engine/model/recurrence.py",
-            "Recurrence.begin",
-            "if self.calls:",
-            "if self.calls and not self._step.num_rows:",
-        ),
+        "every layer works on the first one's states",
+        ("engine/model/recurrence.py", "Recurrence._array", "arrays[layer]", "arrays[min(self.storage.arrays)]"),
     ),
     mutant(
         "recurrent",
