@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from engine.stats import CacheInfo, Histogram, Stats
 
 
@@ -42,3 +44,13 @@ def test_a_cache_holds_its_blocks_positions() -> None:
     cache = CacheInfo(block_size=16, num_blocks=10, block_bytes=1, dtype="float32", layout="one line")
 
     assert cache.num_positions == 160
+
+
+def test_a_cache_of_several_groups_holds_as_many_positions_as_all_of_them_keep() -> None:
+    plain = CacheInfo(16, 70, 100, "float32", "full attention", groups=("full attention",))
+    mixed = replace(plain, groups=("full attention", "sliding window"), blocks_a_step=7, num_slots=3, slot_bytes=10)
+
+    assert (plain.num_positions, plain.num_bytes, plain.by_group) == (70 * 16, 7000, False)
+    assert (mixed.num_positions, mixed.num_bytes, mixed.by_group) == (160, 7030, True)
+    assert replace(plain, forgets=True).by_group
+    assert replace(plain, num_blocks=0, blocks_a_step=0).num_positions == 0

@@ -2,6 +2,7 @@ from engine.request import Delta
 from engine.stats import BlockCounts, Snapshot, StepRow, TableView
 from engine.step import Advance
 from engine.view import issued_blocks, snapshot_of, step_record
+from tests.digest import LAYOUTS
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request
 
@@ -116,3 +117,24 @@ def test_a_step_record_has_no_row_for_what_was_dropped_and_takes_the_steps_own_a
     record = step_record(plan, (first, later), blocks)
 
     assert [(row.sequence, row.published) for row in record.rows] == [("first/0", first.publish_upto)]
+
+
+def test_groups_and_slots_are_shown_with_what_windows_gave_back_and_what_a_step_leaves() -> None:
+    parts = Parts(Shape(layout=LAYOUTS["all"], num_blocks=8))  # a full group, a window of four, states
+    sequence = parts.run(a_request((2, 3, 4, 5, 6, 7, 8), max_tokens=2))
+    plan = parts.issue()
+    blocks = issued_blocks(plan, parts.roster, parts.tables)
+    outcome = parts.apply(plan)
+
+    (row,) = step_record(plan, outcome.advances, blocks).rows
+    shown = snapshot(parts)
+    (view,) = shown.sequences
+
+    assert [(table.group, table.first, len(table.blocks)) for table in row.tables] == [(0, 0, 4), (1, 0, 4)]
+    assert (row.slot, [position for position, _ in row.checkpoints]) == (sequence.held.slot, [6])
+    assert [(table.group, table.first, len(table.blocks)) for table in view.tables] == [(0, 0, 4), (1, 2, 2)]
+    assert view.slot == sequence.held.slot
+    units = sum(parts.shape.layout.widths)
+    assert [(group.allocated, group.cached) for group in shown.groups] == [(4, 0), (2 * (units - 1), 2 * (units - 1))]
+    assert (shown.slots.allocated, shown.slots.cached) == (1, 1)
+    assert shown.blocks.allocated == sum(group.allocated for group in shown.groups)

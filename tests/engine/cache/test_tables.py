@@ -121,6 +121,7 @@ def test_a_preempted_sequence_keeps_its_tokens_and_finds_its_own_blocks_again() 
 
     tables.preempt(sequence)
     assert (list(sequence.held.blocks()), sequence.ledger.computed, sequence.epoch) == ([], 0, epoch + 1)
+    assert (sequence.held.num_blocks, sequence.held.num_indexed) == (0, 0)
 
     assert found(start(tables, sequence)) == ((0, 1), 4)
     assert tuple(sequence.tokens) == PROMPT
