@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from engine.cache.blocks import BlockPool
 from engine.cache.hits import Hits, Match
-from engine.cache.layout import Layout
+from engine.cache.layout import Layout, Reach
 from engine.cache.prefix import Prefix, PrefixIndex, PrefixKeys
 from engine.cache.sizing import CacheSizes, most_blocks
 from engine.cache.slots import StateSlots
@@ -33,6 +33,7 @@ class BlockTables:
         self.pool = BlockPool(sizes.num_units, on_evict=self._hits.forget)
         self.units_per_block = sum(layout.widths)
         self._groups = tuple(zip(layout.groups, layout.widths, strict=True))
+        self._forgetful = [each for each in enumerate(layout.groups) if each[1].reach is not Reach.FULL]
 
     @property
     def indexes(self) -> tuple[PrefixIndex, ...]:
@@ -117,7 +118,8 @@ class BlockTables:
         held.num_indexed = max(held.num_indexed, end)
 
     def _release_behind(self, sequence: Sequence) -> None:
-        for (group, _), table in zip(self._groups, sequence.held.tables, strict=True):
+        for number, group in self._forgetful:
+            table = sequence.held.tables[number]
             count = group.first_seen(sequence.ledger.computed) // self.block_size - table.first
             if count > 0:
                 self.pool.release(table.blocks[:count])
