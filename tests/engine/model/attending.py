@@ -106,6 +106,8 @@ class World:
             torch.cat([each, each.new_full((len(each), PADDING, each.shape[2]), torch.nan)], dim=1)
             for each in (query, key, value)
         )
+        if self.layout.owner_of(layer) != layer:  # its own are not for the cache
+            key, value = torch.full_like(key, torch.nan), torch.full_like(value, torch.nan)
         if group.rows.latent:
             return self.attention.attend_latent(layer, query, key[0])
         window = group.size if group.reach is Reach.WINDOW else None
