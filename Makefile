@@ -26,7 +26,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision clean
+.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,9 @@ bench-kernels: $(INSTALLED_DEV) ## measure the kernels beside what the machine a
 bench-precision: $(INSTALLED_DEV) $(FETCHED) ## measure what each choice of bits costs
 	# Without a fixed threshold the allocator splits the holes that large tensors leave, and needs tens of GiB.
 	MALLOC_MMAP_THRESHOLD_=1048576 $(VENV)/bin/python -m benchmarks.bench_precision --model '$(MODEL)' $(ARGS)
+
+bench-cache: $(INSTALLED_DEV) $(FETCHED) ## measure what the cache takes, and what it saves
+	$(VENV)/bin/python -m benchmarks.bench_cache --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info

@@ -1,0 +1,80 @@
+"""An engine in this process, asked one prompt after the other, and what its own clock says of each."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from config.settings import Settings
+from engine.build import build
+from engine.engine import Engine
+from engine.request import End, Request, Sampling, Stopping
+
+MIB = 1 << 20
+CACHE_BYTES, CHECKPOINT_BYTES = 1024 * MIB, 512 * MIB  # touched only as far as they are used
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of one prompt; seconds as in the server's metrics."""
+
+    first_seconds: float  # from the request to its first token
+    gap_seconds: float | None  # from a token to the next, on average; None with one output
+    cached_tokens: int
+
+
+def make_engine(path: str, *, num_threads: int, prefix_caching: bool = True) -> Engine:
+    """Load a model as the server does. Raises ModelError."""
+    cache = {"memory_bytes": CACHE_BYTES, "checkpoint_bytes": CHECKPOINT_BYTES, "prefix_caching": prefix_caching}
+    model = {"path": path, "num_threads": num_threads}
+    return build(Settings.model_validate({"model": model, "cache": cache}), progress=_ignore).engine
+
+
+def _ignore(_: str) -> None:
+    """Loading has steps that nobody here waits for."""
+
+
+@asynccontextmanager
+async def running(*engines: Engine) -> AsyncIterator[None]:
+    """Let engines answer as long as the context lasts."""
+    async with asyncio.TaskGroup() as group:
+        for engine in engines:
+            group.create_task(engine.run())
+        try:
+            yield
+        finally:
+            for engine in engines:
+                engine.stop()
+
+
+async def ask(engine: Engine, prompt: tuple[int, ...], *, num_outputs: int = 1) -> Answered:
+    """Let the engine answer one prompt, alone. Raises EngineError."""
+    stopping = Stopping(max_tokens=num_outputs)
+    before = engine.snapshot()
+    end: End | None = None
+    async with engine.open(Request("asked", prompt, Sampling(seed=0, temperature=0.0), stopping)) as deltas:
+        async for delta in deltas:
+            end = delta.end
+    assert end is not None, "every stream has its end"
+    if end.error is not None:
+        raise end.error
+    after = engine.snapshot()
+    gaps = after.inter_token_latency.sum - before.inter_token_latency.sum
+    return Answered(
+        first_seconds=after.time_to_first_token.sum - before.time_to_first_token.sum,
+        gap_seconds=gaps / (num_outputs - 1) if num_outputs > 1 else None,
+        cached_tokens=end.usage.cached_tokens,
+    )
+
+
+class Prompts:
+    """Prompts of random tokens, the same ones in every run."""
+
+    def __init__(self, engine: Engine, *, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._tokens = range(engine.info.vocabulary_size)
+
+    def fresh(self, length: int) -> tuple[int, ...]:
+        """Tokens that nobody has seen before."""
+        return tuple(self._random.choices(self._tokens, k=length))
