@@ -1,4 +1,4 @@
-"""Every kind of cache behind the whole engine: under pressure, on hits and alone, one text, and that of `transformers`."""
+"""Every kind of cache behind the whole engine: in a crowd, on hits and alone one text, and that of `transformers`."""
 
 import asyncio
 from collections.abc import Callable, Iterable
