@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from torch import Tensor
+
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import padded_dim
 from engine.model.angles import Angles
+from engine.model.balance import balanced
 from engine.model.encoding import Encoded
 from engine.model.kernels.builder import Builder, BuiltProgram
 from engine.model.kernels.cache import form_of, native_cache
@@ -147,7 +150,8 @@ class StraightProgram:
         self._add(out, data.out, mixed, layer.after_attention, layer.residual_scale)
 
     def _heads(self, data: AttentionData, projected: int, queries: int, cache: Cache) -> Heads:
-        builder, dim, whole = self._builder, data.head_dim, data.norm_whole
+        builder = self._builder
+        query_norm, key_norm = self._head_norms(data)
         norm = data.query_norm or data.key_norm
         body = Heads(
             input=projected,
@@ -157,8 +161,8 @@ class StraightProgram:
             eps=0.0 if norm is None else norm.eps,
             scale=data.scale,
             norm_whole=data.norm_whole,
-            query_norm=builder.pointer(self._read.norm_weight(data.query_norm, dim * (data.heads if whole else 1))),
-            key_norm=builder.pointer(self._read.norm_weight(data.key_norm, dim * (data.kv_heads if whole else 1))),
+            query_norm=builder.pointer(query_norm),
+            key_norm=builder.pointer(key_norm),
             cache=cache,
         )
         if data.rotary is not None:
@@ -169,6 +173,15 @@ class StraightProgram:
         else:
             body.rotary = Rotary.NONE
         return body
+
+    def _head_norms(self, data: AttentionData) -> tuple[Tensor | None, Tensor | None]:
+        """The weights of the norms of queries and keys, as they suit the cache."""
+        dim, whole = data.head_dim, data.norm_whole
+        query = self._read.norm_weight(data.query_norm, dim * (data.heads if whole else 1))
+        key = self._read.norm_weight(data.key_norm, dim * (data.kv_heads if whole else 1))
+        if query is None or key is None or whole or self._storage.layout.dtype != "int8":
+            return query, key
+        return balanced(query, key, data.rotary)
 
     def _cache(self, index: int) -> Cache:
         storage = self._storage

@@ -139,6 +139,19 @@ def test_short_caches_change_little(kernels: Kernels, cache: str, most: float) -
         assert EXACT < worst < most
 
 
+def test_an_int8_cache_bears_norms_that_single_out_values_of_keys(kernels: Kernels) -> None:
+    model = make_model(CONFIGS["qwen3"]())
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.k_norm.weight[3] *= 40
+            layer.self_attn.q_norm.weight[3] /= 40
+    plain = [plain_logits(model, tokens) for tokens in SEQUENCES]
+
+    for case in opened(model, kernels, "float32", "int8"):
+        worst = error(case.alone(), plain)
+        assert worst < 0.1
+
+
 @pytest.fixture(scope="module")
 def wide() -> PreTrainedModel:
     """A model whose layers are worth the work of several threads."""

@@ -607,6 +607,21 @@ MUTANTS = (
     ),
     mutant(
         "native",
+        "queries of an int8 cache are not rotated",
+        (
+            "engine/model/kernels/heads.inc",
+            "write_queries",
+            "heads.cache.type == CacheType::int8",
+            "heads.cache.type == CacheType::int8 && heads.heads == 0",
+        ),
+    ),
+    mutant(
+        "native",
+        "the offsets of int8 keys count for nothing",
+        ("engine/model/kernels/floats.inc", "scaled", "mul(offsets, fill(sum))", "zero()"),
+    ),
+    mutant(
+        "native",
         "a window has one position more",
         (
             "engine/model/kernels/tiles.inc",

@@ -43,8 +43,13 @@ struct Weight {
 
 // One layer's cache: in each unit of the pool that the layer's block table names, a block of positions. K of a unit:
 // [kv heads, block size / 16, dim pairs, 16 keys, 2] and V: [kv heads, block size / 16, 8 key pairs, dims, 2], for bf16 and
-// int8; for f32 the pairs are apart: K [.., dims, 16 keys], V [.., 16 keys, dims]. `dim` is padded to a multiple of 16. int8
-// has one float32 scale for each (kv head, offset). Latent rows have no V of their own: it is the first values of K.
+// int8; for f32 the pairs are apart: K [.., dims, 16 keys], V [.., 16 keys, dims]. `dim` is padded to a multiple of 16. Latent
+// rows have no V of their own: it is the first values of K.
+//
+// int8 holds a head rotated, as rotate.inc says, queries are rotated as K is, and what is mixed is turned back: the padded
+// head is cut into the largest powers of two that are left (80 into 64 and 16; a latent row into V and the rest, and each of
+// these so), and each is multiplied with the Hadamard matrix of its size. For each (kv head, offset) V has a float32 scale,
+// and K two bfloat16 in its place, an offset and the scale: value = scale × integer + offset. Of latent rows it is 0.
 enum class CacheType : int32_t { f32, bf16, int8 };
 
 struct Cache {

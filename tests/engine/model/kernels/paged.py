@@ -137,7 +137,7 @@ class PagedCache:
         """[blocks, kv heads, block size, padded dim] float64."""
         apart = self.shape.type is CacheType.F32
         keys = self.keys.transpose(3, 4) if apart else self.keys.transpose(3, 4).flatten(4)
-        return self._scaled(keys.flatten(2, 3), self.key_scales)
+        return self._scaled(keys.flatten(2, 3), *self._key_pairs())
 
     def read_values(self) -> Tensor:
         """[blocks, kv heads, block size, padded dim] float64."""
@@ -147,9 +147,39 @@ class PagedCache:
         values = self.values if apart else self.values.transpose(4, 5).flatten(3, 4)
         return self._scaled(values.flatten(2, 3), self.value_scales)
 
-    def _scaled(self, stored: Tensor, scales: Tensor) -> Tensor:
+    def _key_pairs(self) -> tuple[Tensor, Tensor]:
+        """Of int8: K's scales and offsets, [blocks, kv heads, block size]."""
+        offsets, scales = self.key_scales.contiguous().view(torch.bfloat16).unflatten(-1, (-1, 2)).unbind(-1)
+        return scales, offsets
+
+    def _scaled(self, stored: Tensor, scales: Tensor, offsets: Tensor | None = None) -> Tensor:
         plain = stored.double()
-        return plain * scales.double().unsqueeze(-1) if self.shape.type is CacheType.INT8 else plain
+        if self.shape.type is not CacheType.INT8:
+            return plain
+        shift = 0 if offsets is None else offsets.double().unsqueeze(-1)
+        return plain * scales.double().unsqueeze(-1) + shift
+
+
+def rotated(rows: Tensor, shape: Shape, *, latent: bool = False) -> Tensor:
+    """Padded heads [..., dims] as an int8 cache holds them, and back again; `latent` rows have V in front."""
+    if shape.type is not CacheType.INT8:
+        return rows
+    dims, values = rows.shape[-1], whole_lanes(shape.value_dim)
+    sizes = [*powers_of(values), *powers_of(dims - values)] if latent else powers_of(dims)
+    return torch.cat([part @ hadamard(part.shape[-1]) for part in rows.split(sizes, dim=-1)], dim=-1)
+
+
+def powers_of(number: int) -> list[int]:
+    """The powers of two that it is the sum of, the largest first."""
+    return [1 << bit for bit in reversed(range(number.bit_length())) if number >> bit & 1]
+
+
+def hadamard(size: int) -> Tensor:
+    """The matrix of that size, a power of two, whose product with itself is 1."""
+    matrix = torch.ones(1, 1, dtype=torch.float64)
+    while len(matrix) < size:
+        matrix = torch.kron(torch.tensor([[1, 1], [1, -1]], dtype=torch.float64), matrix)
+    return matrix / math.sqrt(size)
 
 
 def _reserve(
@@ -281,7 +311,7 @@ def attend(layer: Layer, chunks: Sequence[Chunk], seen: Seen) -> Tensor:
         scores = torch.einsum("rhgd,phd->hgrp", own, keys[block, :, offset])
         weights = _weights(scores, chunk.positions.long(), at, seen)
         mixed = torch.einsum("hgrp,phd->rhgd", weights, values[block, :, offset])
-        out.append(mixed[..., : shape.value_dim].flatten(1))
+        out.append(rotated(mixed, shape)[..., : shape.value_dim].flatten(1))
         row += len(chunk.rows)
     return torch.cat(out)
 

@@ -296,6 +296,8 @@ def test_scores_far_apart_leave_one_value_and_no_trace_of_the_others(level: Leve
 
     out = layer.step([exact])
 
+    if type is CacheType.INT8 and level is Level.AMX:
+        layer.queries = layer.queries.bfloat16().float()  # rotated, they are exact no more
     expected = attend(layer, [exact], Seen())
     torch.testing.assert_close(out.double(), expected, rtol=2.0**-7, atol=1.0)
 

@@ -1,5 +1,7 @@
 """From q, k and v rows to queries and the cache: against float64, and the cache's types against each other."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
@@ -7,7 +9,16 @@ from torch import Tensor
 
 from engine.model.kernels.native import CacheType, Level, NormKind, Rotary
 from tests.engine.model.kernels.machine import FLOAT_LEVELS, LEVELS, same_bits
-from tests.engine.model.kernels.paged import Chunk, Layer, PagedCache, Shape, Turned, slots_of, whole_lanes
+from tests.engine.model.kernels.paged import (
+    Chunk,
+    Layer,
+    PagedCache,
+    Shape,
+    Turned,
+    rotated,
+    slots_of,
+    whole_lanes,
+)
 
 every_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
 every_type = pytest.mark.parametrize("type", CacheType, ids=lambda type: type.name)
@@ -140,23 +151,66 @@ def test_bfloat16_holds_what_float32_would_hold_rounded_to_the_nearest(level: Le
 
 @every_level
 @given(data=st.data())
-def test_int8_holds_values_within_half_a_step_of_a_127th_of_the_largest(level: Level, data: st.DataObject) -> None:
+def test_int8_holds_rotated_heads_within_half_a_step_of_the_254th_of_their_range(
+    level: Level, data: st.DataObject
+) -> None:
     shape = data.draw(shapes(CacheType.INT8))
-    plain, rounded = both_ways(level, shape)
+    (keys, values), (stored_keys, stored_values) = both_ways(level, shape)
 
-    for exact, stored in zip(plain, rounded, strict=True):
-        steps = exact.abs().amax(-1, keepdim=True) / 127
-        assert ((exact - stored).abs() <= steps * 0.5001).all()
+    for exact, stored, largest in (
+        (rotated(keys, shape), stored_keys, half_range(rotated(keys, shape))),
+        (rotated(values, shape), stored_values, rotated(values, shape).abs().amax(-1, keepdim=True)),
+    ):
+        assert ((exact - stored).abs() <= largest / 127 * 0.51).all()
+
+
+def half_range(rows: Tensor) -> Tensor:
+    """And what bfloat16 makes of the middle, which all values of a head may lie beyond by as much."""
+    least, largest = rows.amin(-1, keepdim=True), rows.amax(-1, keepdim=True)
+    return (largest - least) / 2 + (largest + least).abs() / 2 / 256
+
+
+@every_level
+@given(data=st.data())
+def test_queries_of_an_int8_cache_are_rotated_as_keys_are(level: Level, data: st.DataObject) -> None:
+    shape = data.draw(shapes(CacheType.INT8))
+    chunk = one_chunk(shape)
+    plain, turned = (Layer(level, PagedCache(each, blocks_of(chunk))) for each in (of_floats(shape), shape))
+
+    for layer in (plain, turned):
+        layer.step([chunk])
+
+    exact = plain.queries.double().view(len(chunk.rows), shape.heads, whole_lanes(shape.key_dim))
+    expected = rotated(exact, shape).flatten(1)
+    torch.testing.assert_close(turned.queries.double(), expected, rtol=0, atol=4e-6)
+
+
+@every_level
+@pytest.mark.parametrize(("key_dim", "value_dim"), [(48, 32), (40, 20), (80, 64), (96, 48)])
+def test_v_of_latent_int8_rows_is_rotated_apart_and_needs_no_offset(level: Level, key_dim: int, value_dim: int) -> None:
+    shape = Shape(kv_heads=1, key_dim=key_dim, value_dim=value_dim, type=CacheType.INT8, latent=True)
+    chunk = one_chunk(shape)
+    (keys, _), (stored, values) = both_ways(level, shape)
+
+    exact = rotated(keys, shape, latent=True)
+    steps = exact.abs().amax(-1, keepdim=True) / 127
+    assert ((exact - stored).abs() <= steps * 0.51).all()
+    dims = whole_lanes(value_dim)
+    torch.testing.assert_close(rotated(values, shape), keys[..., :dims], rtol=0, atol=0.2)
+    assert len(keys) == len(chunk.rows)
 
 
 def both_ways(level: Level, shape: Shape) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """What a float32 cache and one of the shape's own type hold of the same rows."""
     chunk = one_chunk(shape)
-    plain = Shape(shape.kv_heads, shape.group, shape.key_dim, shape.value_dim, shape.block_size, CacheType.F32)
-    layers = [Layer(level, PagedCache(each, blocks_of(chunk))) for each in (plain, shape)]
+    layers = [Layer(level, PagedCache(each, blocks_of(chunk))) for each in (of_floats(shape), shape)]
     for layer in layers:
         layer.step([chunk])
     return written(layers[0], chunk), written(layers[1], chunk)
+
+
+def of_floats(shape: Shape) -> Shape:
+    return replace(shape, type=CacheType.F32)
 
 
 @every_level
@@ -169,7 +223,7 @@ def test_int8_holds_zeros_and_what_is_nearly_zero(level: Level) -> None:
 
     layer.step([chunk])
 
-    assert not any(stored[:6].any() for stored in written(layer, chunk))
+    assert all(stored[:6].abs().max() < 1e-30 for stored in written(layer, chunk))
 
 
 @every_level
@@ -215,9 +269,10 @@ def test_a_row_gives_the_same_bits_in_every_company(level: Level, type: CacheTyp
     assert all(torch.equal(a, b) for a, b in zip(written(many, whole), written(one, whole), strict=True))
 
 
+@every_type
 @given(data=st.data())
-def test_float_levels_give_equal_bits(data: st.DataObject) -> None:
-    shape = data.draw(shapes())
+def test_float_levels_give_equal_bits(type: CacheType, data: st.DataObject) -> None:
+    shape = data.draw(shapes(type))
     turned = data.draw(turns(shape))
     chunk = one_chunk(shape)
     layers = [Layer(level, PagedCache(shape, blocks_of(chunk)), turned=turned) for level in FLOAT_LEVELS]
