@@ -38,6 +38,7 @@ class Hits:
         self._block_size = block_size
         self._states = states
         self._groups = tuple(zip(layout.groups, self.indexes, strict=True))
+        self._keeps_all = any(group.reach is Reach.FULL for group in layout.groups)
         self._seen: dict[bytes, None] = {}  # keys of prompts, where no blocks tell what was seen before
 
     def forget(self, block: int) -> None:
@@ -85,11 +86,16 @@ class Hits:
         if group.reach is Reach.FULL:
             return most
         end, number = most, most
-        while number > group.first_seen(end * self._block_size) // self._block_size:
+        while number > self._first_needed(group, end):
             number -= 1
             if index.find(prefix, number) is None:
                 end = number
         return end
+
+    def _first_needed(self, group: CacheGroup, end: int) -> int:
+        """The first block that is seen from `end` on; the last one, where else nothing tells that there was any."""
+        first = group.first_seen(end * self._block_size) // self._block_size
+        return first if self._keeps_all else max(0, min(first, end - 1))
 
     def _num_seen(self, keys: Run[bytes]) -> int:
         return next((number for number, key in enumerate(keys) if key not in self._seen), len(keys))

@@ -86,6 +86,12 @@ class CacheGroup:
         """Positions of a chunk where attention is chunked."""
         return self.size if self.reach is Reach.CHUNK else None
 
+    def window(self, asked: int | None) -> int | None:
+        """The window that a layer attends through: what it asks for, but never beyond what the group keeps."""
+        if self.reach is not Reach.WINDOW:
+            return asked
+        return min(self.size, asked or self.size)
+
     def first_seen(self, position: int) -> int:
         """The first position that a query at `position` sees."""
         match self.reach:

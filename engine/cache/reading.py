@@ -13,7 +13,9 @@ REACHES = {
     "chunked_attention": Reach.CHUNK,
     BESIDE: Reach.FULL,
 }
-WINDOWS_EVERYWHERE = frozenset({"mistral", "mixtral", "phi3", "qwen3_moe", "starcoder2"})  # a window, and no types
+WINDOWS_EVERYWHERE = frozenset(
+    {"mistral", "mixtral", "phi3", "phimoe", "qwen3_moe", "starcoder2"}
+)  # a window, and no types
 
 
 def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
@@ -40,7 +42,7 @@ def _rules(config: object) -> list[tuple[Reach, int] | None]:
     if not kinds:
         window = getattr(config, "sliding_window", None)
         if getattr(config, "model_type", None) in WINDOWS_EVERYWHERE and isinstance(window, int):
-            return [(Reach.WINDOW, window)] * num_layers
+            return [(Reach.WINDOW, positive(config, "sliding_window"))] * num_layers
         return [(Reach.FULL, 0)] * num_layers
     return [_rule(config, kind) for kind in kinds]
 
@@ -54,14 +56,14 @@ def _rule(config: object, kind: str) -> tuple[Reach, int] | None:
         case Reach.FULL:
             return (Reach.FULL, 0)
         case Reach.WINDOW:
-            return (Reach.WINDOW, field(config, "sliding_window"))
+            return (Reach.WINDOW, positive(config, "sliding_window"))
         case Reach.CHUNK:
-            return (Reach.CHUNK, field(config, "attention_chunk_size"))
+            return (Reach.CHUNK, positive(config, "attention_chunk_size"))
 
 
 def _rows(config: object, dtype: str, *, in_lanes: bool) -> RowShape:
-    if isinstance(rank := getattr(config, "kv_lora_rank", None), int):
-        turned = field(config, "qk_rope_head_dim")
+    if isinstance(getattr(config, "kv_lora_rank", None), int):
+        rank, turned = positive(config, "kv_lora_rank"), positive(config, "qk_rope_head_dim")
         return RowShape(1, rank + turned, rank, dtype, in_lanes, latent=True)
     num_heads = getattr(config, "num_attention_heads", None) or getattr(config, "n_head", None) or 1
     num_kv_heads: int = getattr(config, "num_key_value_heads", None) or num_heads
@@ -71,17 +73,20 @@ def _rows(config: object, dtype: str, *, in_lanes: bool) -> RowShape:
 
 def _owners(config: object) -> tuple[tuple[int, int], ...]:
     """The layers at the end that read the rows of the last one before them of their own type."""
-    shared = getattr(config, "num_kv_shared_layers", None) or 0
-    if not shared:
+    shared, kinds = getattr(config, "num_kv_shared_layers", None) or 0, layer_kinds(config)
+    if not (shared and kinds):
         return ()
-    types: list[str] = getattr(config, "layer_types")  # noqa: B009  # `config` is any config
-    first = len(types) - shared
-    own = types[:first]
-    return tuple((layer, _last(own, types[layer])) for layer in range(first, len(types)))
+    if not 0 < shared < len(kinds):
+        raise ModelUnsupported(f"num_kv_shared_layers is {shared}, and the model has {len(kinds)} layers")
+    first = len(kinds) - shared
+    return tuple((layer, _last(kinds[:first], kinds[layer])) for layer in range(first, len(kinds)))
 
 
-def _last(types: Sequence[str], kind: str) -> int:
-    return max(index for index, each in enumerate(types) if each == kind)
+def _last(kinds: Sequence[str], kind: str) -> int:
+    found = [index for index, each in enumerate(kinds) if each == kind]
+    if not found:
+        raise ModelUnsupported(f"a layer of type {kind} reads another's rows, and none of that type stands before it")
+    return found[-1]
 
 
 def field(config: object, *names: str) -> int:
@@ -91,6 +96,14 @@ def field(config: object, *names: str) -> int:
         if isinstance(value, int):
             return value
     raise ModelUnsupported(f"the model's config has no {names[0]}")
+
+
+def positive(config: object, name: str) -> int:
+    """A field that must be 1 or more. Raises ModelUnsupported."""
+    value = field(config, name)
+    if value < 1:
+        raise ModelUnsupported(f"the model's config has {name} {value}, and it must be 1 or more")
+    return value
 
 
 def layers_of(kinds: Iterable[str | None], *wanted: str) -> tuple[int, ...]:

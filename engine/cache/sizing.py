@@ -10,6 +10,8 @@ from engine.errors import CacheTooLarge, CacheTooSmall, StatesTooLarge
 FREE_SHARE = 0.25  # of the free memory, where no size is set: the rest is the model's and the system's
 MAX_DEFAULT_BYTES = 2 << 30  # where no size is set; more is a choice that the operator makes
 CHECKPOINT_SHARE = 0.25  # of the cache's memory, where no size is set for checkpoints
+MIN_CHECKPOINTS = 2  # a prompt's end and one on the way
+USEFUL_CHECKPOINTS = 32  # for each sequence that may run; small states would else fill their part with thousands
 MAX_CONTEXT = 1 << 20  # positions, where no group keeps all: a file may claim any number
 MIN_BLOCKS = 4  # fewer hold no conversation, whatever their size
 
@@ -36,11 +38,13 @@ def plan_cache(
     """
     asked = cache.memory_bytes
     memory = int(min(free_bytes * FREE_SHARE, MAX_DEFAULT_BYTES)) if asked is None else asked
+    if cache.num_blocks is not None and layout.groups:
+        memory = cache.num_blocks * layout.block_bytes(cache.block_size)
     num_slots = _num_slots(layout, cache, memory, max_sequences)
     left = memory - num_slots * layout.slot_bytes
     if left < 0 and cache.num_blocks is None and (layout.groups or asked is not None):
         raise StatesTooLarge(num_slots=num_slots, slot_bytes=layout.slot_bytes, cache_bytes=memory)
-    useful = max_sequences * num_units_for(layout, context_length, cache.block_size)
+    useful = max_sequences * -(-context_length // cache.block_size) * sum(layout.widths)  # kept for later prompts too
     num_units = _num_units(layout, cache, left, useful if asked is None else None)
     sizes = CacheSizes(num_units, num_slots)
     if (num_bytes := sizes.num_bytes(layout, cache.block_size)) > free_bytes:
@@ -71,10 +75,9 @@ def _num_slots(layout: Layout, cache: CacheSettings, memory: int, max_sequences:
     if not cache.prefix_caching:
         return max_sequences
     part = memory * CHECKPOINT_SHARE if cache.checkpoint_bytes is None else cache.checkpoint_bytes
-    return max_sequences + max(MIN_CHECKPOINTS, int(part) // layout.slot_bytes)
-
-
-MIN_CHECKPOINTS = 2  # a prompt's end and one on the way
+    fitting = max(MIN_CHECKPOINTS, int(part) // max(1, layout.slot_bytes))
+    is_set = cache.memory_bytes is not None or cache.checkpoint_bytes is not None
+    return max_sequences + (fitting if is_set else min(fitting, max_sequences * USEFUL_CHECKPOINTS))
 
 
 def most_blocks(group: CacheGroup, block_size: int) -> int | None:

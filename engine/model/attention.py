@@ -88,7 +88,7 @@ class PagedAttention:
         group = self.storage.layout.group_of(layer)
         rows = query.transpose(0, 1)
         out = rows.new_zeros(rows.shape[0], rows.shape[1], group.rows.value_dim)
-        for tiles in self._tiles_of(layer, Sight(window, group.chunk)):
+        for tiles in self._tiles_of(layer, Sight(group.window(window), group.chunk)):
             out.index_copy_(0, tiles.rows, self._attend_tiles(layer, rows, tiles, softcap, sinks).to(out.dtype))
         return out
 

@@ -117,7 +117,7 @@ class KernelAttention:
             list(storage.cells[layer].tensors),
             self._step,
             None if sinks is None else sinks.float().contiguous(),
-            [len(query), window or 0, group.chunk or 0, int(shared)],
+            [len(query), group.window(window) or 0, group.chunk or 0, int(shared)],
             list(form_of(storage, layer)),
             softcap or 0.0,
             self._level,

@@ -126,7 +126,7 @@ class StraightProgram:
         feed()
 
     def _attention(self, index: int, layer: LayerData, qkv: Sequence[Matrix], rows: int) -> None:
-        data, builder = layer.attention, self._builder
+        data, builder, group = layer.attention, self._builder, self._storage.layout.group_of(index)
         dim, padded = data.head_dim, padded_dim(data.head_dim)
         projected = self._buffer("qkv", (data.heads + 2 * data.kv_heads) * dim)
         self._project(qkv, data.qkv, rows, projected)
@@ -140,8 +140,8 @@ class StraightProgram:
             input=queries,
             output=mixed,
             heads=data.heads,
-            window=data.window or 0,
-            chunk=self._storage.layout.group_of(index).chunk or 0,
+            window=group.window(data.window) or 0,
+            chunk=group.chunk or 0,
             softcap=data.softcap or 0.0,
             sinks=builder.pointer(sinks),
             cache=cache,

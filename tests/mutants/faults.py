@@ -568,7 +568,7 @@ MUTANTS = (
     mutant(
         "native",
         "windows are not kept",
-        ("engine/model/straight.py", "StraightProgram._attention", "window=data.window or 0", "window=0"),
+        ("engine/model/straight.py", "StraightProgram._attention", "window=group.window(data.window) or 0", "window=0"),
     ),
     mutant(
         "native",

@@ -8,6 +8,7 @@ from engine.cache.prefix import PrefixIndex
 from engine.cache.tables import BlockTables
 from engine.sequence import Sequence
 from tests.digest import LAYOUTS
+from tests.engine.cache.mixtures import rows
 from tests.engine.cache.places import BLOCK_SIZE, a_sequence, compute, some_tables, start
 
 LONG = tuple(range(2, 26))  # twelve blocks of two
@@ -135,10 +136,13 @@ def test_a_hit_is_found_without_trying_every_length(monkeypatch: pytest.MonkeyPa
 def longest_by_trial(tables: BlockTables, sequence: Sequence) -> int:
     """The longest valid position, by trying every length: slow and plain."""
     prefix = tables._prefix(sequence)
+    keeps_all = any(group.reach is Reach.FULL for group in tables.layout.groups)
 
     def is_valid(count: int) -> bool:
         for group, index in zip(tables.layout.groups, tables.indexes, strict=True):
             first = group.first_seen(count * BLOCK_SIZE) // BLOCK_SIZE
+            if not keeps_all:  # something must tell that these tokens were computed once
+                first = min(first, count - 1)
             if any(index.find(prefix, number) is None for number in range(first, count)):
                 return False
         return not tables.states.there or tables.states.index.find(prefix, count - 1) is not None
@@ -186,3 +190,9 @@ def test_a_hit_is_the_longest_position_that_is_valid_in_all_groups(
     assert match.checkpoint == at_end
     start(tables, sequence)
     tables.check([sequence])
+
+
+def test_a_prompt_that_nobody_computed_has_no_hit_where_nothing_is_seen_behind_a_border() -> None:
+    chunked = Layout((CacheGroup((0,), rows(1, 8), Reach.CHUNK, 4),))
+
+    assert some_tables(40, layout=chunked).match(a_sequence(LONG, number=1)).num_positions == 0

@@ -5,6 +5,7 @@ import pytest
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape
 from engine.cache.reading import read_layout
 from engine.errors import ModelUnsupported
+from tests.engine.cache.mixtures import rows
 
 SLIDING, FULL, CHUNKED = "sliding_attention", "full_attention", "chunked_attention"
 
@@ -124,3 +125,28 @@ def test_a_recurrent_model_whose_states_are_not_known_is_refused_with_the_kind_o
 def test_a_config_without_a_size_is_refused_with_the_field(asked: SimpleNamespace, missing: str) -> None:
     with pytest.raises(ModelUnsupported, match=f"has no {missing}"):
         read(asked)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"layer_types": ["sliding_attention"] * 2, "sliding_window": 0}, "sliding_window 0, and it must be 1 or more"),
+        ({"layer_types": ["chunked_attention"] * 2, "attention_chunk_size": -3}, "attention_chunk_size -3"),
+        ({"kv_lora_rank": -64, "qk_rope_head_dim": 8}, "kv_lora_rank -64"),
+        ({"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 2}, "num_kv_shared_layers is 2"),
+        (
+            {"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 4, "num_kv_shared_layers": 1},
+            "a layer of type sliding_attention reads another's rows",
+        ),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused_by_their_names(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(ModelUnsupported, match=told):
+        read_layout(config(**fields), "float32", in_lanes=False)
+
+
+def test_a_window_is_never_wider_than_what_its_group_keeps() -> None:
+    windowed, whole = CacheGroup((0,), rows(1, 8), Reach.WINDOW, 8), CacheGroup((0,), rows(1, 8))
+
+    assert [windowed.window(asked) for asked in (None, 4, 12)] == [8, 4, 8]
+    assert [whole.window(asked) for asked in (None, 4)] == [None, 4]

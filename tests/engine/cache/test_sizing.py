@@ -4,6 +4,7 @@ from config.settings import CacheSettings
 from engine.cache.layout import CacheGroup, Layout, Reach, StateArray, StateGroup
 from engine.cache.sizing import (
     MIN_CHECKPOINTS,
+    USEFUL_CHECKPOINTS,
     CacheSizes,
     context_that_fits,
     most_blocks,
@@ -71,13 +72,18 @@ def test_by_default_no_more_is_taken_than_all_sequences_can_use() -> None:
     assert sizes(max_sequences=2, context_length=100) == CacheSizes(2 * 7)
 
 
-def test_by_default_windows_make_what_all_sequences_can_use_less() -> None:
-    near, far = GEMMA_3_1B.widths
-    window = 512 // 16 + 1
-
-    assert sizes(GEMMA_3_1B, free_bytes=1 << 50, max_sequences=2, context_length=8192) == CacheSizes(
-        2 * (near * window + far * 512)
+def test_by_default_windows_have_room_for_what_later_prompts_may_find() -> None:
+    assert sizes(GEMMA_3_1B, free_bytes=1 << 50, max_sequences=2, context_length=1024) == CacheSizes(
+        2 * 1024 // 16 * sum(GEMMA_3_1B.widths)
     )
+
+
+def test_by_default_small_states_have_no_more_checkpoints_than_are_of_use() -> None:
+    assert sizes(HYBRID, max_sequences=5, free_bytes=1 << 40).num_slots == 5 + 5 * USEFUL_CHECKPOINTS
+
+
+def test_where_blocks_are_set_checkpoints_are_a_part_of_what_they_take() -> None:
+    assert sizes(HYBRID, num_blocks=64, max_sequences=5).num_slots == 5 + 64 * BLOCK_BYTES // 4 // SLOT_BYTES
 
 
 @pytest.mark.parametrize("cache", [{"num_blocks": 3}, {"memory_bytes": 3 * BLOCK_BYTES}, {}])

@@ -12,6 +12,7 @@ from transformers import (
     MambaConfig,
     MiniMaxConfig,
     Phi3Config,
+    PhimoeConfig,
     PreTrainedConfig,
     Starcoder2Config,
 )
@@ -320,3 +321,17 @@ def test_the_caller_s_random_numbers_and_threads_are_left_alone() -> None:
 
     assert torch.equal(torch.rand(1), expected)
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("kernels", [FASTEST, None], ids=str)
+def test_a_model_that_sees_farther_than_its_config_says_is_refused(kernels: Kernels | None) -> None:
+    config = LlamaConfig(layer_types=["sliding_attention", "full_attention"] * 16, sliding_window=8)
+
+    with pytest.raises(ModelUnsupported, match="its logits differ from plain attention's"):
+        check_structure(config, kernels)
+
+
+def test_a_model_whose_masks_alone_have_its_windows_is_served() -> None:
+    config = PhimoeConfig(num_hidden_layers=2, sliding_window=24)
+
+    assert check_structure(config, FASTEST).path == MODULES
