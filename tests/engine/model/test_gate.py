@@ -1,6 +1,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -325,7 +326,8 @@ def test_the_caller_s_random_numbers_and_threads_are_left_alone() -> None:
 
 @pytest.mark.parametrize("kernels", [FASTEST, None], ids=str)
 def test_a_model_that_sees_farther_than_its_config_says_is_refused(kernels: Kernels | None) -> None:
-    config = LlamaConfig(layer_types=["sliding_attention", "full_attention"] * 16, sliding_window=8)
+    fields: dict[str, Any] = {"layer_types": ["sliding_attention", "full_attention"] * 16, "sliding_window": 8}
+    config = LlamaConfig(**fields)
 
     with pytest.raises(ModelUnsupported, match="its logits differ from plain attention's"):
         check_structure(config, kernels)
