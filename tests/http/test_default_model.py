@@ -33,7 +33,8 @@ def roomy(default_model: Path) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def crowded(default_model: Path) -> Iterator[httpx.Client]:
-    at_once = ("--max-step-seconds", "1000")  # prompts are computed in few steps, so that many grow beside each other
+    # Prompts are computed in few steps, and no room is kept, so that many grow beside each other.
+    at_once = ("--max-step-seconds", "1000", "--engine-reserved-outputs", "0")
     arguments = ("--port", "0", "--served-model-name", "m", "--num-blocks", str(FEW_BLOCKS), "--engine-check-laws")
     with (
         ServerProcess("server", "serve", str(default_model), *arguments, *at_once) as server,
