@@ -75,7 +75,7 @@ class BlockPool:
         return sum(self._width(block) for block, count in given_back.items() if self._references[block] == count)
 
     def _width(self, block: int) -> int:
-        return len(self._wide.get(block, (block,)))
+        return len(self.units(block))
 
     def reserve(self, count: int, width: int = 1, kind: int = 0) -> list[int]:
         """Hand out `count` blocks of `width` units to one owner, for something of a `kind`.

@@ -1,6 +1,6 @@
 """What a `transformers` decoder's config says about each layer's state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape
 from engine.cache.mixers import BESIDE, RECURRENT, layer_kinds, read_states
@@ -104,8 +104,3 @@ def positive(config: object, name: str) -> int:
     if value < 1:
         raise ModelUnsupported(f"the model's config has {name} {value}, and it must be 1 or more")
     return value
-
-
-def layers_of(kinds: Iterable[str | None], *wanted: str) -> tuple[int, ...]:
-    """The layers of one of the `wanted` kinds."""
-    return tuple(layer for layer, kind in enumerate(kinds) if kind in wanted)

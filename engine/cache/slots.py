@@ -62,7 +62,7 @@ class StateSlots:
         """Reserve slots for the checkpoints that a step from `computed` to `upto` is worth."""
         held = sequence.held
         assert not held.taking, "one step in flight at a time"
-        if self.there and self._keeps_checkpoints:
+        if self._keeps_checkpoints:
             for position in self._worthy(sequence, upto):
                 if self.pool.num_available:
                     held.taking.append((position, self.pool.reserve(1)[0]))

@@ -103,7 +103,7 @@ class BlockTables:
         if self.prefix_caching and (end > held.num_indexed or held.taking):
             self._extend_keys(sequence, upto)
             self._index_blocks(sequence, end)
-        if self.states.there:
+        if held.taking or held.source is not None:
             self.states.commit(sequence, self._prefix(sequence))
         self._release_behind(sequence)
 
