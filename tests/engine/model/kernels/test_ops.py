@@ -1,7 +1,5 @@
 """The operators that modules call: their schemas, their shapes before they run, and what they compute."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -14,23 +12,11 @@ from engine.model.kernels import ops
 from engine.model.kernels.cache import CacheForm
 from engine.model.kernels.matrix import Matrix, pack
 from engine.model.kernels.native import Kind, Level, Weight
-from tests.engine.model.kernels.machine import LEVELS, opened, random_matrix, the_library
+from tests.engine.model.kernels.machine import random_matrix, the_library
 
 HEADS, KV_HEADS, DIM, BLOCK_SIZE = 4, 2, 20, 16
 FORM = [HEADS, 0, 0, 0]  # without a window
 CACHE_FORM = list(CacheForm(KV_HEADS, DIM, DIM, BLOCK_SIZE, table=0, latent=0))
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[int]:
-    with opened(2) as handle:
-        yield handle
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: level.name)
-def level(request: pytest.FixtureRequest) -> Level:
-    found: Level = request.param
-    return found
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -20,18 +20,6 @@ from tests.engine.model.kernels.machine import LEVELS, opened
 NUM_SLOTS = 12
 GARBAGE = float("nan")
 Run = Callable[[Tensor, slice, StateStep], Tensor]  # the layer over some rows of all
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[int]:
-    with opened(2) as handle:
-        yield handle
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: level.name)
-def level(request: pytest.FixtureRequest) -> Level:
-    found: Level = request.param
-    return found
 
 
 def random(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
