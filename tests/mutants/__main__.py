@@ -4,6 +4,7 @@ Prints a table; exits with 1 if a mutant survives, with 2 if the tests fail with
 """
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -89,6 +90,8 @@ def failed_test(root: Path, tests: tuple[str, ...]) -> str | None:
         return f"nothing within {LIMIT_SECONDS} seconds"
     if done.returncode == 0:
         return None
+    if done.returncode < 0:  # native code that reads what is not there
+        return f"the tests' process died of {signal.Signals(-done.returncode).name}"
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     assert failed, done.stdout + done.stderr
     return failed[0].split(" - ")[0].removeprefix("FAILED ")
