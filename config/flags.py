@@ -21,6 +21,7 @@ SHORT = {
     "engine.max_sequences": "--max-sequences",
     "engine.max_step_positions": "--max-step-positions",
     "engine.max_step_seconds": "--max-step-seconds",
+    "engine.max_draft_tokens": "--max-draft-tokens",
     "engine.max_waiting": "--max-waiting",
     "engine.check_laws": "--check-laws",
     "server.host": "--host",

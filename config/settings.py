@@ -117,6 +117,10 @@ class EngineSettings(Section):
         le=65536,
         description="outputs of each running sequence that room is kept for as others start",
     )
+    max_draft_tokens: int = Field(
+        default=15, ge=0, le=512, description="most tokens that are drafted behind one sequence in a step; 0: none"
+    )
+    prompt_lookup: bool = Field(default=True, description="draft from what followed the same tokens earlier")
     max_waiting: int = Field(default=64, ge=1, le=65536, description="most requests that wait; more are refused (429)")
     max_buffered_deltas: int = Field(
         default=256, ge=1, le=65536, description="unread deltas of a stream before its sequence pauses"

@@ -9,6 +9,7 @@ from config.threads import let_threads_sleep
 from engine.cache.layout import Layout, Reach
 from engine.cache.sizing import CacheSizes, context_that_fits, plan_cache
 from engine.cache.tables import BlockTables
+from engine.draft.drafts import usual_sources
 from engine.engine import Engine
 from engine.model.imports import lean_imports
 from engine.stats import CacheInfo, ModelInfo
@@ -71,6 +72,7 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
         info=info,
         vocabulary=tokenizer.vocabulary,
         settings=settings.engine,
+        sources=usual_sources(prompt_lookup=settings.engine.prompt_lookup),
     )
     return Built(engine, tokenizer)
 

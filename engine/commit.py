@@ -4,13 +4,14 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from engine.cache.tables import BlockTables
+from engine.draft.drafts import Drafts
 from engine.errors import EngineError
 from engine.ledger import Accepted, Computed
 from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob
 from engine.roster import Roster
 from engine.sequence import Sequence, State
 from engine.stats import Stats
-from engine.step import Advance, Chunk, ChunkResult, Outcome, Plan, StepResult, Ticket
+from engine.step import Advance, Chosen, Chunk, ChunkResult, Outcome, Plan, StepResult, Ticket, num_standing
 from engine.text import Released, TextStream, Vocabulary
 
 
@@ -24,14 +25,25 @@ class _Output:
     scores_sent: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """What ended an output."""
+
+    reason: FinishReason
+    matched: str | int | None = None
+
+
 class Commit:
     """Moves `computed` and `accepted`, decides where an output ends, indexes blocks and gives them back."""
 
-    def __init__(self, *, tables: BlockTables, roster: Roster, stats: Stats, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, *, tables: BlockTables, roster: Roster, stats: Stats, vocabulary: Vocabulary, drafts: Drafts
+    ) -> None:
         self._tables = tables
         self._roster = roster
         self._stats = stats
         self._vocabulary = vocabulary
+        self._drafts = drafts
         self._outputs: dict[str, _Output] = {}
 
     def commit(self, plan: Plan, result: StepResult, *, incarnation: int, now: float) -> Outcome:
@@ -53,17 +65,31 @@ class Commit:
             self._roster.move(sequence, State.WAITING)
 
     def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
-        accepted = () if result.token is None else (result.token,)
+        output = self._output_of(sequence)
         sequence.prompt_logprobs.extend(result.scores)
-        sequence.tokens.extend(accepted)
-        sequence.ledger.commit(Computed(chunk.stop), Accepted(sequence.ledger.accepted + len(accepted)))
+        accepted, stop = _accept(sequence, output, _standing(chunk, result))
+        computed = chunk.owed_stop + max(0, len(accepted) - 1)
+        sequence.ledger.commit(Computed(computed), Accepted(sequence.ledger.accepted + len(accepted)))
         if sequence.ledger.computed >= sequence.failed_upto:
             sequence.failures = 0
         self._tables.index(sequence)
         self._observe(sequence, len(accepted), now)
-        output = self._output_of(sequence)
-        end = _cut(sequence, output, accepted, result.logprob)
+        if chunk.num_drafts:
+            self._note_drafts(sequence, chunk, num_kept=len(accepted) - 1)
+        if sequence.request.chooses_nothing and sequence.num_owed == 0:
+            stop = _Stop(FinishReason.LENGTH)
+        end = None if stop is None else End(stop.reason, sequence.usage, stop.matched)
         return self._advance(sequence, output, end, accepted)
+
+    def _note_drafts(self, sequence: Sequence, chunk: Chunk, *, num_kept: int) -> None:
+        """What was kept decides how much is drafted next. A draft that the output's end cut off tells nothing."""
+        num_fallen = chunk.num_drafts - num_kept
+        self._stats.count_drafts(chunk.source, chunk.num_drafts, num_kept)
+        sequence.drafts_kept[chunk.source] += num_kept
+        sequence.drafts_fallen[chunk.source] += num_fallen
+        self._drafts.observe(sequence, num_drafts=chunk.num_drafts, num_kept=num_kept)
+        if num_fallen:
+            self._stats.rollbacks["rejected"] += 1
 
     def end(self, sequence: Sequence, reason: FinishReason, error: EngineError | None = None) -> Advance:
         """End a sequence from outside a step: what it has accepted is final, its cache goes back."""
@@ -75,6 +101,7 @@ class Commit:
         if end is not None:
             self._tables.release(sequence)
             self._roster.move(sequence, State.FINISHED)
+            self._drafts.forget(sequence)
             del self._outputs[sequence.id]
         publish_upto = sequence.num_prompt + output.num_released
         return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted)
@@ -109,29 +136,34 @@ def _fits(ticket: Ticket, chunk: Chunk, sequence: Sequence, incarnation: int) ->
     return ticket == chunk.ticket and (ticket.epoch, ticket.incarnation, ticket.base) == now
 
 
-def _cut(sequence: Sequence, output: _Output, accepted: tuple[int, ...], logprob: TokenLogprob | None) -> End | None:
-    """Feed what was accepted to the text and say whether the sequence ends with it."""
-    for token in accepted:
+def _standing(chunk: Chunk, result: ChunkResult) -> tuple[Chosen, ...]:
+    """The tokens that are final: those chosen in place of drafts that stand, and the one behind the last of these."""
+    return result.chosen[: num_standing(chunk.drafts, [each.token for each in result.chosen]) + 1]
+
+
+def _accept(sequence: Sequence, output: _Output, chosen: tuple[Chosen, ...]) -> tuple[tuple[int, ...], _Stop | None]:
+    """Take tokens up to the one that ends the output, if one does: what was accepted, and the end."""
+    accepted: list[int] = []
+    for token, logprob in chosen:
+        accepted.append(token)
+        sequence.tokens.append(token)
         output.held.append((token, logprob))
-        end = _feed(sequence, output.text, token)
-        if end is not None:
-            return end
-    if sequence.request.chooses_nothing and sequence.num_owed == 0:
-        return End(FinishReason.LENGTH, sequence.usage)
-    return None
+        stop = _feed(sequence, output.text, token)
+        if stop is not None:
+            return tuple(accepted), stop
+    return tuple(accepted), None
 
 
-def _feed(sequence: Sequence, text: TextStream, token: int) -> End | None:
+def _feed(sequence: Sequence, text: TextStream, token: int) -> _Stop | None:
     stopping = sequence.request.stopping
     if token in stopping.eos_ids or token in stopping.token_ids:
         text.push(token, silent=not stopping.include_stop, matching=False)
-        matched = None if token in stopping.eos_ids else token
-        return End(FinishReason.STOP, sequence.usage, matched)
-    stop = text.push(token, matching=sequence.num_outputs >= stopping.min_tokens)
-    if stop is not None:
-        return End(FinishReason.STOP, sequence.usage, stop)
+        return _Stop(FinishReason.STOP, None if token in stopping.eos_ids else token)
+    matched = text.push(token, matching=sequence.num_outputs >= stopping.min_tokens)
+    if matched is not None:
+        return _Stop(FinishReason.STOP, matched)
     if len(sequence.tokens) >= sequence.max_length:
-        return End(FinishReason.LENGTH, sequence.usage)
+        return _Stop(FinishReason.LENGTH)
     return None
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from config.settings import EngineSettings
 from engine.admission import Admission
 from engine.cache.tables import BlockTables
 from engine.commit import Commit
+from engine.draft.drafts import Drafts, MakeSource
 from engine.errors import Draining, EngineStopped, StepFailed
 from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
@@ -38,6 +39,7 @@ class Engine:
         info: ModelInfo,
         vocabulary: Vocabulary,
         settings: EngineSettings,
+        sources: Mapping[str, MakeSource] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.info = info
@@ -60,7 +62,10 @@ class Engine:
         )
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
         self._pace = Pace(settings.max_step_seconds)
-        self._commit = Commit(tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary)
+        self._drafts = Drafts(sources or {}, max_tokens=settings.max_draft_tokens)
+        self._commit = Commit(
+            tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary, drafts=self._drafts
+        )
         self._publisher = Publisher()
         self._unpublished: list[Advance] = []
         self._issued: tuple[Plan, dict[str, OwnedBlocks]] | None = None  # the last committed step, until published
@@ -156,7 +161,7 @@ class Engine:
 
     def _plan(self) -> Plan | None:
         began = self._clock()
-        decision = plan_step(self._roster, self._tables, self._limits, self._pace)
+        decision = plan_step(self._roster, self._tables, self._limits, self._pace, self._drafts)
         if not decision.grants:
             assert not self._roster.running, "a running sequence always gets positions"
             return None

@@ -27,8 +27,9 @@ class Held:
 
     `num_blocks` is how many blocks of positions have places, in every group; `num_indexed` how many leading
     ones the prefix index has seen. `slot` has the recurrent state; `source` is the checkpoint that the next step
-    starts from in its place; `taking` are the checkpoints that the step in flight writes, as (position, slot);
-    `latest` is where the last checkpoint was taken on the way of an answer.
+    starts from in its place; `taking` are the checkpoints that the step in flight writes, as (position, slot), and
+    `ring` the states before each position that a draft may fall back to; `latest` is where the last checkpoint was
+    taken on the way of an answer.
     """
 
     tables: list[GroupTable] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Held:
     slot: int | None = None
     source: int | None = None
     taking: list[tuple[int, int]] = field(default_factory=list)
+    ring: list[tuple[int, int]] = field(default_factory=list)
     latest: int | None = None
 
     @property
@@ -51,6 +53,6 @@ class Held:
 
     def slots(self) -> Iterator[int]:
         """The slots, each as often as it is held."""
-        for slot in (self.slot, self.source, *(slot for _, slot in self.taking)):
+        for slot in (self.slot, self.source, *(slot for _, slot in (*self.taking, *self.ring))):
             if slot is not None:
                 yield slot

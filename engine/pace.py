@@ -1,7 +1,8 @@
 """Pace: what a step costs, learned from the steps that were committed, and how long prompts may make the next one.
 
-A step's time is taken as the sum of three parts: what it takes without any prompt (a fixed part, each
-stream, and what the streams read), the prompts' positions, and the rows of logits beyond the streams' own.
+A step's time is taken as the sum of four parts: what it takes without any prompt (a fixed part, each
+stream, and what the streams read), the prompts' positions, the rows of logits beyond the streams' own, and
+the streams' drafts, each a position and a row.
 How each part grows is fixed by the constants below, roughly; what a unit of it costs is learned, each from
 the steps that show it. So no two costs can be mistaken for each other, however alike the steps are.
 """
@@ -32,6 +33,8 @@ LOOK_WEIGHT = 0.5  # where it was made to look
 SHOWS = 0.25  # the share of a step from which a part's cost can be read
 CAUTION_BESIDE = 2.0  # a position beside streams is in a small batch: dearer than one of a large chunk, until measured
 CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
+LOOK_DRAFTS_EVERY = 128  # of so many steps in a row with drafts, one shows what the streams take without
+SHOWS_DRAFTS = 0.1  # the share of a step from which the cost of its drafts can be read
 
 
 def prompt_work(start: int, count: int) -> float:
@@ -62,25 +65,28 @@ class Load:
     """What a step computes, in the terms that its time depends on.
 
     `work` is that of everything but the streams, in plain positions; `num_scores` its rows of logits.
+    `num_drafts` are the streams' drafted positions.
     """
 
     streams: Streams
     work: float = 0.0
     num_scores: int = 0
+    num_drafts: int = 0
 
 
 def load_of(chunks: Iterable[Chunk]) -> Load:
     """The load of a step's chunks."""
-    count = context = num_scores = 0
+    count = context = num_scores = num_drafts = 0
     work = 0.0
     for chunk in chunks:
-        if len(chunk.tokens) == 1 and chunk.choose is not None and chunk.score is None:
+        if chunk.owed_stop - chunk.start == 1 and chunk.choose is not None and chunk.score is None:
             count += 1
-            context += chunk.stop
+            context += chunk.owed_stop
+            num_drafts += chunk.num_drafts
         else:
             work += prompt_work(chunk.start, len(chunk.tokens))
             num_scores += chunk.num_logit_rows
-    return Load(Streams(count, context), work, num_scores)
+    return Load(Streams(count, context), work, num_scores, num_drafts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class Pace:
     Before the first step everything costs nothing, so everything fits.
     """
 
-    __slots__ = ("_alone", "_beside", "_max_step_seconds", "_rest", "_score", "_until_look")
+    __slots__ = ("_alone", "_beside", "_draft", "_max_step_seconds", "_rest", "_score", "_until_bare", "_until_look")
 
     def __init__(self, max_step_seconds: float | None = None) -> None:
         self._max_step_seconds = max_step_seconds  # None: from what the streams alone take
@@ -109,7 +115,9 @@ class Pace:
         self._alone = 0.0  # for a position without streams in the step
         self._beside = 0.0  # for a position beside streams
         self._score = 0.0  # for a row of logits
+        self._draft = 0.0  # for a drafted position with its row of logits
         self._until_look = LOOK_EVERY - 1  # steps with streams and prompts
+        self._until_bare = 0  # steps with drafts, until one without shows again what streams take
 
     # -- what the planner asks ----------------------------------------------------------------
 
@@ -121,17 +129,25 @@ class Pace:
         if streams.count and self._until_look == 0:
             return 0.0
         least = self.prices(streams).position * MIN_POSITIONS
-        return max(least, self.goal(num_prompts, streams) - self._rest * streams.units)
+        return max(least, self.goal(num_prompts, streams) - self.seconds_of(streams))
 
     def prices(self, streams: Streams) -> Prices:
         """What positions and rows of logits cost beside these streams."""
         return Prices(self._beside if streams.count else self._alone, self._score)
 
+    def price_of_draft(self) -> float | None:
+        """What a drafted token costs; None for a step that has to show what the streams take without drafts."""
+        return self._draft if self._until_bare else None
+
+    def seconds_of(self, streams: Streams) -> float:
+        """How long a step with these streams alone takes."""
+        return self._rest * streams.units
+
     def goal(self, num_prompts: int, streams: Streams) -> float:
         """How long a step with so many prompts and these streams may take."""
         if self._max_step_seconds is not None:
             return self._max_step_seconds
-        rest = self._rest * streams.units
+        rest = self.seconds_of(streams)
         if not streams.count:
             return max(ALONE_SECONDS, ALONE_STRETCH * rest)
         stretched = rest * min(STRETCH + (num_prompts - 1) / streams.count, MAX_STRETCH)
@@ -144,6 +160,10 @@ class Pace:
         is_mixed = load.streams.count > 0 and load.work > 0
         is_look = is_mixed and self._until_look == 0
         self._until_look = self._until_look - 1 if is_mixed and not is_look else LOOK_EVERY - 1
+        if load.num_drafts:
+            self._until_bare -= 1
+        elif load.streams.count and not load.work:
+            self._until_bare = LOOK_DRAFTS_EVERY
         if seconds <= 0:
             return
         if not self._rest:
@@ -156,10 +176,12 @@ class Pace:
         """Move the one cost that the step shows; return how far the step was from what was expected, relative to it."""
         streams, prices = load.streams, self.prices(load.streams)
         work, scores = prices.position * load.work, prices.score * load.num_scores
-        rest = self._rest * streams.units
-        total = rest + work + scores
+        rest, drafts = self.seconds_of(streams), self._draft * load.num_drafts
+        total = rest + work + scores + drafts
         error = seconds - total
-        if scores >= SHOWS * total:
+        if drafts >= SHOWS_DRAFTS * total:
+            self._draft = _moved(self._draft, error / drafts, weight)
+        elif scores >= SHOWS * total:
             self._score = _moved(self._score, error / scores, weight)
         elif work < SHOWS * total:
             self._rest = _moved(self._rest, error / rest, weight)
@@ -174,6 +196,7 @@ class Pace:
         self._rest = self._alone = unit
         self._beside = CAUTION_BESIDE * unit
         self._score = CAUTION_SCORE * unit
+        self._draft = STREAM_UNITS * unit
 
     def view(self, num_prompts: int, streams: Streams) -> PaceView:
         """What has been learned, and what follows for a step with so many prompts and these streams."""
@@ -183,6 +206,7 @@ class Pace:
             stream=self._rest * STREAM_UNITS,
             position_alone=self._alone,
             position_beside=self._beside,
+            draft=self._draft,
             score=self._score,
         )
 

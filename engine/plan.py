@@ -2,9 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.cache.tables import BlockTables
+from engine.draft.drafts import Draft, Drafts
+from engine.draft.share import Offer, share_drafts
 from engine.ledger import Planned
 from engine.pace import Pace, Prices, as_streams
 from engine.roster import Roster
@@ -25,15 +27,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """`count` positions of one sequence, from its `computed` mark on."""
+    """`count` positions of one sequence, from its `computed` mark on, and behind them the tokens of a draft."""
 
     sequence: Sequence
     count: int
+    draft: Draft | None = None
+
+    @property
+    def num_drafts(self) -> int:
+        """How many tokens are drafted."""
+        return 0 if self.draft is None else len(self.draft.tokens)
 
     @property
     def upto(self) -> int:
         """The `planned` mark that the grant leads to."""
-        return self.sequence.ledger.computed + self.count
+        return self.sequence.ledger.computed + self.count + self.num_drafts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +52,53 @@ class Decision:
     victims: tuple[Sequence, ...] = ()
 
 
-def plan_step(roster: Roster, tables: BlockTables, limits: Limits, pace: Pace) -> Decision:
+def plan_step(roster: Roster, tables: BlockTables, limits: Limits, pace: Pace, drafts: Drafts) -> Decision:
     """Decide a step; changes nothing.
 
-    A sequence whose last step failed runs alone, so that it can't take others with it.
+    A sequence whose last step failed runs alone and without drafts, so that it can't take others with it. Drafts
+    take what streams alone leave of a step; prompts come first, and nobody loses the cache for a draft.
     """
     suspects = [sequence for sequence in roster.running if sequence.failures]
     if suspects and (decision := _fit(_share_step(suspects[:1], limits, pace), roster, tables)).grants:
         return decision
     sound = [sequence for sequence in roster.running if not sequence.failures]
-    return _fit(_share_step(sound, limits, pace), roster, tables)
+    grants = _share_step(sound, limits, pace)
+    if not _streams_alone(grants):
+        return _fit(grants, roster, tables)
+    drafted = _add_drafts(grants, limits, tables, pace, drafts)
+    return Decision(drafted) if _all_fit(drafted, tables) else _fit(grants, roster, tables)
+
+
+def _streams_alone(grants: list[Grant]) -> bool:
+    return bool(grants) and all(_chooses(grant.sequence, grant.count) and grant.count == 1 for grant in grants)
+
+
+def _add_drafts(
+    grants: list[Grant], limits: Limits, tables: BlockTables, pace: Pace, drafts: Drafts
+) -> tuple[Grant, ...]:
+    """The grants of a step of streams alone, with the drafts that it is worth."""
+    most = min(limits.max_positions, limits.max_logit_rows) - sum(_num_rows(grant.sequence, 1) for grant in grants)
+    most = min([most, *([] if tables.num_draft_states is None else [tables.num_draft_states])])
+    price = pace.price_of_draft()
+    if most <= 0 or price is None:
+        return tuple(grants)
+    found = [drafts.draft(grant.sequence) for grant in grants]
+    counts = share_drafts(
+        [Offer(0, 0.0) if draft is None else Offer(len(draft.tokens), draft.chance) for draft in found],
+        most=most,
+        num_tokens=len(grants),
+        seconds=pace.seconds_of(as_streams([grant.sequence for grant in grants])),
+        price=price,
+    )
+    return tuple(
+        grant if draft is None or count == 0 else replace(grant, draft=draft.cut(count))
+        for grant, draft, count in zip(grants, found, counts, strict=True)
+    )
+
+
+def _all_fit(grants: Iterable[Grant], tables: BlockTables) -> bool:
+    missing = sum(tables.num_missing(grant.sequence, grant.upto) for grant in grants)
+    return missing <= tables.pool.num_available
 
 
 def _share_step(candidates: list[Sequence], limits: Limits, pace: Pace) -> list[Grant]:
@@ -145,7 +190,7 @@ def _chooses(sequence: Sequence, count: int) -> bool:
 
 def _fit(wanted: list[Grant], roster: Roster, tables: BlockTables) -> Decision:
     """Cut what is wanted, oldest first, to the blocks there are, and name whose cache is taken for it."""
-    if sum(tables.num_missing(grant.sequence, grant.upto) for grant in wanted) <= tables.pool.num_available:
+    if _all_fit(wanted, tables):
         return Decision(tuple(wanted))  # as nearly always
     grants: list[Grant] = []
     victims: list[Sequence] = []
@@ -188,7 +233,7 @@ def reserve(
         stats.rollbacks["preempted"] += 1
         if victim.state is State.RUNNING:
             roster.move(victim, State.WAITING)
-    tables.reserve([(grant.sequence, grant.upto) for grant in decision.grants])
+    tables.reserve([(grant.sequence, grant.upto, grant.num_drafts) for grant in decision.grants])
     return Plan(number, tuple(_issue(grant, incarnation, tables) for grant in decision.grants))
 
 
@@ -198,9 +243,11 @@ def _issue(grant: Grant, incarnation: int, tables: BlockTables) -> Chunk:
     places = (tables.tables_of(sequence), tables.use_states(sequence, upto))
     chunk = Chunk(
         ticket=Ticket(sequence.id, sequence.epoch, incarnation, base, *places),
-        tokens=tuple(sequence.tokens[base:upto]),
+        tokens=(*sequence.tokens[base : base + grant.count], *(grant.draft.tokens if grant.draft else ())),
         choose=_choose(sequence) if _chooses(sequence, grant.count) else None,
         score=_score(sequence, grant.count),
+        num_drafts=grant.num_drafts,
+        source=grant.draft.source if grant.draft else "",
     )
     sequence.ledger.plan(Planned(upto))
     return chunk
@@ -217,6 +264,7 @@ def _choose(sequence: Sequence) -> Choose:
         prompt=request.prompt if request.sampling.repetition_penalty != 1.0 else (),
         outputs=outputs,
         banned=tuple(sorted(request.stopping.eos_ids | request.stopping.token_ids)) if too_early else (),
+        min_outputs=request.stopping.min_tokens,
         top_logprobs=request.top_logprobs,
     )
 

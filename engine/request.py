@@ -59,7 +59,8 @@ class Request:
 
     `top_logprobs` None asks for none, 0 for the chosen token's alone, k for the k best beside it;
     `prompt_logprobs` likewise for the prompt's own tokens. `salt` separates tenants in the prefix
-    cache. A lower `priority` goes first.
+    cache. A lower `priority` goes first. `prediction` is the client's guess at the whole output; like
+    `max_draft_tokens`, None for what the engine allows and 0 for no drafts, it changes nothing but the speed.
     """
 
     id: str
@@ -72,6 +73,8 @@ class Request:
     skip_special_tokens: bool = True
     salt: str = ""
     priority: int = 0
+    prediction: tuple[int, ...] = ()
+    max_draft_tokens: int | None = None
 
     @property
     def chooses_nothing(self) -> bool:
@@ -113,11 +116,16 @@ class OutputToken:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one sequence: its prompt, how much of it was found in the cache, its outputs."""
+    """Tokens of one sequence: its prompt, how much of it was found in the cache, its outputs.
+
+    The last two count drafts from the client's own prediction: those that stood, and those that fell.
+    """
 
     prompt_tokens: int
     cached_tokens: int
     output_tokens: int
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

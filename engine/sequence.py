@@ -1,5 +1,6 @@
 """Sequence: one continuation being run for a request, the only mutable record of it."""
 
+from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from engine.request import Request, TokenLogprob, Usage
 
 if TYPE_CHECKING:
     from engine.errors import EngineError
+
+PREDICTION = "prediction"  # the source of drafts that is the client's own guess
 
 
 class State(Enum):
@@ -23,8 +26,8 @@ class State(Enum):
 class Sequence:
     """The tokens, places in the cache, ledger and state of one continuation.
 
-    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at` commit; `held`, `keys`, `stem`
-    the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
+    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at`, `drafts_kept`, `drafts_fallen`
+    commit; `held`, `keys`, `stem` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
     `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures`, `failed_upto`
     commit and the engine.
     """
@@ -36,6 +39,8 @@ class Sequence:
         "arrived_at",
         "cached_tokens",
         "choice",
+        "drafts_fallen",
+        "drafts_kept",
         "epoch",
         "failed_upto",
         "failures",
@@ -88,6 +93,8 @@ class Sequence:
         self.abort_error: EngineError | None = None  # why, where the client did not simply leave
         self.stalled = False
         self.cached_tokens: int | None = None  # the first admission's prefix hit
+        self.drafts_kept = Counter[str]()  # by source
+        self.drafts_fallen = Counter[str]()
 
     @property
     def order(self) -> tuple[int, int]:
@@ -120,7 +127,13 @@ class Sequence:
     @property
     def usage(self) -> Usage:
         """What the ledger says that this sequence used."""
-        return Usage(self.num_prompt, self.cached_tokens or 0, self.ledger.accepted - self.num_prompt)
+        return Usage(
+            self.num_prompt,
+            self.cached_tokens or 0,
+            self.ledger.accepted - self.num_prompt,
+            self.drafts_kept[PREDICTION],
+            self.drafts_fallen[PREDICTION],
+        )
 
     def invalidate(self) -> None:
         """Forget what was computed; a result of an earlier epoch will be dropped."""

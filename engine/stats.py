@@ -39,6 +39,15 @@ class HistogramView:
     sum: float
 
 
+@dataclass(frozen=True, slots=True)
+class DraftCounts:
+    """What one source drafted, how many tokens that were, and how many of them stood."""
+
+    drafts: int = 0
+    tokens: int = 0
+    kept: int = 0
+
+
 @dataclass(slots=True)
 class Stats:
     """What the engine observes as it runs, beside the ledgers. Written by the engine's stages only."""
@@ -49,6 +58,7 @@ class Stats:
     disconnects: int = 0
     rollbacks: Counter[str] = field(default_factory=Counter)  # by reason: preempted, step_failed, stale, rejected
     refusals: Counter[str] = field(default_factory=Counter)  # by class of RequestRefused
+    drafts: dict[str, DraftCounts] = field(default_factory=dict)  # by source
     prefix_queries: int = 0  # tokens looked up
     prefix_hits: int = 0  # tokens found
     time_to_first_token: Histogram = field(default_factory=lambda: Histogram(SECONDS))
@@ -56,6 +66,11 @@ class Stats:
     queue: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     step_positions: Histogram = field(default_factory=lambda: Histogram(TOKENS))
     step_seconds: dict[str, Histogram] = field(default_factory=dict)  # by stage
+
+    def count_drafts(self, source: str, num_drafts: int, num_kept: int) -> None:
+        """Count one verified draft of so many tokens."""
+        before = self.drafts.get(source, DraftCounts())
+        self.drafts[source] = DraftCounts(before.drafts + 1, before.tokens + num_drafts, before.kept + num_kept)
 
     def observe_stage(self, stage: str, seconds: float) -> None:
         """Count the time that one stage of a step took."""
@@ -133,6 +148,7 @@ class PaceView:
     stream: float = 0.0
     position_alone: float = 0.0  # of a prompt, in a step without streams
     position_beside: float = 0.0  # in one with streams
+    draft: float = 0.0  # a drafted position and its row of logits
     score: float = 0.0  # a row of logits beyond the streams' own
 
 
@@ -176,6 +192,7 @@ class StepRow:
     `planned` is the mark as the step was issued, the others as they stand once it is committed and
     published. `tables` are as they were when the step was issued; `slot` had
     the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
+    The last tokens of the chunk were `drafts` by `source`.
     """
 
     sequence: str
@@ -188,6 +205,13 @@ class StepRow:
     tables: tuple[TableView, ...]
     slot: int | None = None
     checkpoints: tuple[tuple[int, int], ...] = ()
+    drafts: tuple[int, ...] = ()
+    source: str = ""
+
+    @property
+    def num_kept(self) -> int:
+        """How many of the drafts stood."""
+        return len(self.tokens) - 1 if self.drafts else 0
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -220,6 +244,7 @@ class Snapshot:
     disconnects: int
     rollbacks: dict[str, int]
     refusals: dict[str, int]
+    drafts: dict[str, DraftCounts]  # by source
     prefix_queries: int
     prefix_hits: int
     time_to_first_token: HistogramView

@@ -1,8 +1,8 @@
 """What passes between the stages of a step: frozen values that can be pickled."""
 
-from collections.abc import Awaitable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Awaitable, Sequence as Run
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from engine.ledger import Marks
 from engine.request import Delta, Sampling, TokenLogprob
@@ -50,11 +50,12 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """How the token after a chunk's last position is chosen.
+    """How the token after a chunk's last owed position is chosen.
 
     `choice` is the sequence's number within its request and `output_index` the new token's index
     among the outputs: with the seed they are all the randomness there is. `prompt` and `outputs`
-    are empty unless `sampling` penalizes. `banned` ids can't be chosen. `top_logprobs` as in Request.
+    are empty unless `sampling` penalizes. `banned` ids can't be chosen before output `min_outputs`. `top_logprobs` as
+    in Request.
     """
 
     sampling: Sampling
@@ -63,7 +64,15 @@ class Choose:
     prompt: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
     banned: tuple[int, ...] = ()
+    min_outputs: int = 0
     top_logprobs: int | None = None
+
+    def after(self, drafts: tuple[int, ...]) -> "Choose":
+        """How the next token is chosen where these drafts stand."""
+        index = self.output_index + len(drafts)
+        outputs = (*self.outputs, *drafts) if self.sampling.penalizes else ()
+        banned = self.banned if index < self.min_outputs else ()
+        return replace(self, output_index=index, outputs=outputs, banned=banned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +89,18 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One sequence's positions in a step: `tokens` at `ticket.base` and on."""
+    """One sequence's positions in a step: `tokens` at `ticket.base` and on.
+
+    The last `num_drafts` tokens are guesses by `source`. A chunk that has drafts chooses, and does so behind
+    each of them as well.
+    """
 
     ticket: Ticket
     tokens: tuple[int, ...]
     choose: Choose | None = None
     score: Score | None = None
+    num_drafts: int = 0
+    source: str = ""
 
     @property
     def start(self) -> int:
@@ -98,9 +113,24 @@ class Chunk:
         return self.ticket.base + len(self.tokens)
 
     @property
+    def owed_stop(self) -> int:
+        """One past the last position whose token is accepted."""
+        return self.stop - self.num_drafts
+
+    @property
+    def drafts(self) -> tuple[int, ...]:
+        """The guesses."""
+        return self.tokens[len(self.tokens) - self.num_drafts :]
+
+    @property
+    def num_chosen(self) -> int:
+        """Rows of this chunk that a token is chosen from: the last ones."""
+        return 0 if self.choose is None else self.num_drafts + 1
+
+    @property
     def num_logit_rows(self) -> int:
         """Rows of this chunk that need logits."""
-        return (self.choose is not None) + (len(self.score.targets) if self.score else 0)
+        return self.num_chosen + (len(self.score.targets) if self.score else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +146,28 @@ class Plan:
         return sum(len(chunk.tokens) for chunk in self.chunks)
 
 
+class Chosen(NamedTuple):
+    """A token that the device chose, and its log-probability where that was asked for."""
+
+    token: int
+    logprob: TokenLogprob | None = None
+
+
+def num_standing(drafts: Run[int], chosen: Run[int]) -> int:
+    """How many of the leading drafts equal the token that was chosen in their place."""
+    pairs = zip(drafts, chosen, strict=False)
+    return next((index for index, (draft, token) in enumerate(pairs) if draft != token), min(len(drafts), len(chosen)))
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What the device made of one chunk: the chosen token if one was asked for, the scores likewise."""
+    """What the device made of one chunk: the tokens chosen behind its drafts, as far as these stand, and the scores.
+
+    `chosen` is empty where none was asked for; else it has one token for each draft that stands, and one more.
+    """
 
     ticket: Ticket
-    token: int | None = None
-    logprob: TokenLogprob | None = None
+    chosen: tuple[Chosen, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
 
 

@@ -28,6 +28,7 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *
         disconnects=stats.disconnects,
         rollbacks=dict(stats.rollbacks),
         refusals=dict(stats.refusals),
+        drafts=dict(stats.drafts),
         prefix_queries=stats.prefix_queries,
         prefix_hits=stats.prefix_hits,
         time_to_first_token=stats.time_to_first_token.view(),
@@ -97,6 +98,8 @@ def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, Owned
                 tables=blocks[advance.sequence],
                 slot=None if states is None else states.target,
                 checkpoints=() if states is None else states.checkpoints,
+                drafts=chunk.drafts,
+                source=chunk.source,
             )
         )
     return StepRecord(plan.number, tuple(rows))

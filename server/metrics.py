@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as CONT
 from prometheus_client.registry import Collector
 
 from engine.errors import RequestRefused
-from engine.stats import SECONDS, BlockCounts, CacheInfo, Histogram, PaceView, Snapshot, Stats
+from engine.stats import SECONDS, BlockCounts, CacheInfo, DraftCounts, Histogram, PaceView, Snapshot, Stats
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
 from server.vllm_metrics import vllm_families
@@ -134,10 +134,13 @@ def _positions(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
 def _prefix_and_drafts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", snapshot.prefix_queries)
     yield families.counter("prefix_cache_hits", "Tokens found in the prefix cache.", snapshot.prefix_hits)
-    none = dict.fromkeys(DRAFTERS, 0)
-    yield families.counters("drafts", "Drafts verified.", "source", none)
-    yield families.counters("draft_tokens", "Tokens of drafts verified.", "source", none)
-    yield families.counters("draft_tokens_accepted", "Tokens of drafts kept.", "source", none)
+    counts = dict.fromkeys(DRAFTERS, DraftCounts()) | snapshot.drafts
+    drafts = {source: count.drafts for source, count in counts.items()}
+    yield families.counters("drafts", "Drafts verified.", "source", drafts)
+    tokens = {source: count.tokens for source, count in counts.items()}
+    yield families.counters("draft_tokens", "Tokens of drafts verified.", "source", tokens)
+    kept = {source: count.kept for source, count in counts.items()}
+    yield families.counters("draft_tokens_accepted", "Tokens of drafts kept.", "source", kept)
 
 
 def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
@@ -168,6 +171,7 @@ def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:
         "stream": pace.stream,
         "position_alone": pace.position_alone,
         "position_beside": pace.position_beside,
+        "draft": pace.draft,
         "score": pace.score,
     }
     yield families.gauges("step_cost_seconds", "What the parts of a step cost, as learned.", "part", costs)
@@ -197,6 +201,7 @@ def empty_snapshot() -> Snapshot:
         disconnects=0,
         rollbacks={},
         refusals={},
+        drafts={},
         prefix_queries=0,
         prefix_hits=0,
         time_to_first_token=stats.time_to_first_token.view(),

@@ -8,12 +8,12 @@ function of a request's tokens.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape, StateArray, StateGroup
 from engine.cache.sizing import CacheSizes
 from engine.request import Sampling, TokenLogprob
-from engine.step import Choose, Chunk, ChunkResult, Plan, Score, StateUse, StepResult
+from engine.step import Choose, Chosen, Chunk, ChunkResult, Plan, Score, StateUse, StepResult
 from engine.text import Vocabulary
 
 Slot = tuple[int, int, int]  # token, position, chain
@@ -128,10 +128,14 @@ class DigestRunner:
         scores = () if chunk.score is None else self._scores(outcomes, chunk.start, chunk.score)
         if chunk.choose is None:
             return ChunkResult(chunk.ticket, scores=scores)
-        token = choose_token(outcomes[-1], chunk.choose)
-        top = chunk.choose.top_logprobs
-        listed = None if top is None else token_logprob(outcomes[-1], token, top)
-        return ChunkResult(chunk.ticket, token, listed, scores)
+        return ChunkResult(chunk.ticket, tuple(self._chosen(chunk, chunk.choose, outcomes)), scores)
+
+    def _chosen(self, chunk: Chunk, choose: Choose, outcomes: Sequence[int]) -> Iterator[Chosen]:
+        """What is chosen behind the owed tokens and behind each draft, whether it stands or not."""
+        for count, outcome in enumerate(outcomes[len(outcomes) - chunk.num_chosen :]):
+            token = choose_token(outcome, choose.after(chunk.drafts[:count]))
+            top = choose.top_logprobs
+            yield Chosen(token, None if top is None else token_logprob(outcome, token, top))
 
     def _scores(self, outcomes: Sequence[int], start: int, score: Score) -> tuple[TokenLogprob, ...]:
         return tuple(

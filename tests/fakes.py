@@ -241,6 +241,7 @@ class FakeEngine:
             disconnects=0,
             rollbacks={},
             refusals={},
+            drafts={},
             prefix_queries=0,
             prefix_hits=0,
             time_to_first_token=empty,

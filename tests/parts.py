@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence as Run
 
 from engine.admission import Admission
 from engine.commit import Commit
+from engine.draft.drafts import Drafts
 from engine.pace import Pace
 from engine.plan import Decision, Limits, plan_step, reserve
 from engine.request import Request, Sampling, Stopping
@@ -70,7 +71,10 @@ class Parts:
             max_waiting=shape.max_waiting,
             reserved_outputs=shape.reserved_outputs,
         )
-        self.commit = Commit(tables=self.tables, roster=self.roster, stats=self.stats, vocabulary=VOCABULARY)
+        self.drafts = Drafts(shape.sources(), max_tokens=shape.max_draft_tokens)
+        self.commit = Commit(
+            tables=self.tables, roster=self.roster, stats=self.stats, vocabulary=VOCABULARY, drafts=self.drafts
+        )
 
     def offer(self, request: Request) -> Sequence:
         """Queue a request; its first choice's sequence."""
@@ -89,7 +93,7 @@ class Parts:
 
     def decide(self) -> Decision:
         """What the next step would compute."""
-        return plan_step(self.roster, self.tables, self.limits, self.pace)
+        return plan_step(self.roster, self.tables, self.limits, self.pace, self.drafts)
 
     def issue(self) -> Plan:
         """Reserve the next step."""

@@ -58,6 +58,16 @@ class StateSlots:
 
     # -- what a step writes -------------------------------------------------------------------
 
+    @property
+    def num_for_drafts(self) -> int:
+        """Slots that a step may use for states behind drafts: half of those that checkpoints could have."""
+        return self.pool.num_available // 2
+
+    def take_ring(self, held: Held, positions: range) -> None:
+        """Reserve a slot for the state before each of `positions`; where a draft falls, one of them goes on."""
+        assert not held.ring, "one step in flight at a time"
+        held.ring = list(zip(positions, self.pool.reserve(len(positions)), strict=True))
+
     def take_checkpoints(self, sequence: Sequence, upto: int) -> tuple[tuple[int, int], ...]:
         """Reserve slots for the checkpoints that a step from `computed` to `upto` is worth."""
         held = sequence.held
@@ -94,11 +104,11 @@ class StateSlots:
 
     def commit(self, sequence: Sequence, prefix: Prefix) -> None:
         """Make known what the committed step wrote, and let go of what it started from."""
-        held = sequence.held
+        held, computed = sequence.held, sequence.ledger.computed
         if held.source is not None:
             self.pool.release([held.source])
             held.source = None
-        computed = sequence.ledger.computed
+        self._pick(held, computed)
         for position, slot in held.taking:
             if position <= computed and self.index.insert(prefix, position // self.block_size - 1, slot):
                 self.pool.keep(slot)
@@ -107,6 +117,16 @@ class StateSlots:
             else:
                 self.pool.release([slot])
         held.taking.clear()
+
+    def _pick(self, held: Held, computed: int) -> None:
+        """Let the state at `computed` be the live one, and give the others back."""
+        for position, slot in held.ring:
+            given_back = slot
+            if position == computed:
+                assert held.slot is not None, "who drafts has a state"
+                held.slot, given_back = slot, held.slot
+            self.pool.release([given_back])
+        held.ring.clear()
 
     def _rank(self, sequence: Sequence, prefix: Prefix, position: int, slot: int) -> None:
         """Of an answer's checkpoints the last is enough; those within a prompt go first when slots run out."""
@@ -128,6 +148,7 @@ class StateSlots:
         self.pool.release(list(held.slots()))
         held.slot = held.source = held.latest = None
         held.taking.clear()
+        held.ring.clear()
 
     def check(self, holders: Iterable[Held]) -> None:
         """Assert the laws of slots and checkpoints."""

@@ -103,9 +103,10 @@ class BlockTables:
         if self.prefix_caching and (end > held.num_indexed or held.taking):
             self._extend_keys(sequence, upto)
             self._index_blocks(sequence, end)
-        if held.taking or held.source is not None:
+        if held.taking or held.ring or held.source is not None:
             self.states.commit(sequence, self._prefix(sequence))
         self._release_behind(sequence)
+        self._release_beyond(sequence)
 
     def _index_blocks(self, sequence: Sequence, end: int) -> None:
         held, prefix = sequence.held, self._prefix(sequence)
@@ -126,15 +127,37 @@ class BlockTables:
                 del table.blocks[:count]
                 table.first += count
 
+    def _release_beyond(self, sequence: Sequence) -> None:
+        """Give back the blocks that only drafts stood in which fell."""
+        held = sequence.held
+        count = self.num_blocks_for(sequence.ledger.planned) - held.num_blocks
+        if count < 0:
+            for table in held.tables:
+                self.pool.release(table.blocks[count:])
+                del table.blocks[count:]
+            held.num_blocks += count
+
     # -- places -------------------------------------------------------------------------------
 
-    def reserve(self, wanted: Iterable[tuple[Sequence, int]]) -> None:
-        """Give every sequence places for all positions below its number: all of them, or none and an error."""
+    @property
+    def num_draft_states(self) -> int | None:
+        """How many drafts a step may hold for the sake of the states behind them; None without recurrent layers."""
+        return self.states.num_for_drafts if self.states.there else None
+
+    def reserve(self, wanted: Iterable[tuple[Sequence, int, int]]) -> None:
+        """Give every sequence places for all positions below a number, so many of the last of which are drafts.
+
+        All of them, or none and an error.
+        """
         wanted = list(wanted)
-        missing = sum(self.num_missing(sequence, upto) for sequence, upto in wanted)
+        missing = sum(self.num_missing(sequence, upto) for sequence, upto, _ in wanted)
         assert missing <= self.pool.num_available, "the plan fits the pool"
-        for sequence, upto in wanted:
+        most = self.num_draft_states
+        assert most is None or sum(count for _, _, count in wanted) <= most, "the plan fits the slots"
+        for sequence, upto, num_drafts in wanted:
             held = sequence.held
+            if num_drafts and most is not None:
+                self.states.take_ring(held, range(upto - num_drafts, upto))
             count = self.num_blocks_for(upto) - held.num_blocks
             if count <= 0:
                 continue
@@ -160,7 +183,8 @@ class BlockTables:
             return None
         source = held.source if held.source is not None else held.slot
         from_nothing = sequence.ledger.computed == 0
-        return StateUse(None if from_nothing else source, held.slot, self.states.take_checkpoints(sequence, upto))
+        kept = (*self.states.take_checkpoints(sequence, upto), *held.ring)
+        return StateUse(None if from_nothing else source, held.slot, kept)
 
     def release(self, sequence: Sequence) -> None:
         """Give back all that a sequence holds."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine.model.asks import Answer, Ask, Sampler
 from engine.request import TokenLogprob
-from engine.step import Chunk, ChunkResult
+from engine.step import Chosen, Chunk, ChunkResult
 
 
 class LogitsNotFinite(ArithmeticError):
@@ -22,7 +22,8 @@ def answer(chunks: Sequence[Chunk], logits: Tensor, sampler: Sampler) -> tuple[C
     """Choose and score.
 
     `logits` [rows, vocabulary] float32 are in the order of the chunks; of one chunk first the rows that
-    are scored, then the one that a token is chosen from. Raises LogitsNotFinite.
+    are scored, then those that tokens are chosen from. What stands behind a draft that fell is not looked at.
+    Raises LogitsNotFinite.
     """
     asks = [ask for chunk in chunks for ask in _asks(chunk)]
     answers = iter(sampler(logits, asks))
@@ -35,17 +36,25 @@ def _asks(chunk: Chunk) -> Iterator[Ask]:
             yield Ask(target=target, num_top=chunk.score.top_logprobs)
     if chunk.choose is not None:
         yield Ask(choose=chunk.choose, num_top=chunk.choose.top_logprobs)
+        for count in range(1, chunk.num_drafts + 1):
+            yield Ask(choose=chunk.choose.after(chunk.drafts[:count]), num_top=chunk.choose.top_logprobs)
 
 
 def _result(chunk: Chunk, answers: Iterator[Answer | None]) -> ChunkResult:
-    own = [_finite(answer, chunk) for answer in islice(answers, chunk.num_logit_rows)]
-    chosen = own.pop() if chunk.choose is not None else None
-    return ChunkResult(
-        chunk.ticket,
-        token=None if chosen is None else chosen.token,
-        logprob=None if chosen is None else chosen.logprob,
-        scores=tuple(_logprobs(own)),
-    )
+    own = list(islice(answers, chunk.num_logit_rows))
+    scored = [_finite(answer, chunk) for answer in own[: len(own) - chunk.num_chosen]]
+    return ChunkResult(chunk.ticket, _verified(own[len(scored) :], chunk), tuple(_logprobs(scored)))
+
+
+def _verified(answers: Sequence[Answer | None], chunk: Chunk) -> tuple[Chosen, ...]:
+    """What was chosen, up to the first place where it differs from the draft."""
+    chosen: list[Chosen] = []
+    for row, each in enumerate(answers):
+        answer = _finite(each, chunk)
+        chosen.append(Chosen(answer.token, answer.logprob))
+        if row < chunk.num_drafts and answer.token != chunk.drafts[row]:
+            break
+    return tuple(chosen)
 
 
 def _finite(answer: Answer | None, chunk: Chunk) -> Answer:

@@ -85,6 +85,5 @@ def _logit_rows(span: Span, chunk: Chunk) -> list[int]:
     if chunk.score is not None:
         first = span.row + chunk.score.first - span.start
         rows.extend(range(first, first + len(chunk.score.targets)))
-    if chunk.choose is not None:
-        rows.append(span.row + span.length - 1)
+    rows.extend(range(span.row + span.length - chunk.num_chosen, span.row + span.length))
     return rows

@@ -116,8 +116,7 @@ class Rows:
         if chunk.score is not None:
             first = row + chunk.score.first - chunk.start
             self.logit_rows.extend(range(first, first + len(chunk.score.targets)))
-        if chunk.choose is not None:
-            self.logit_rows.append(row + len(chunk.tokens) - 1)
+        self.logit_rows.extend(range(len(self.ids) - chunk.num_chosen, len(self.ids)))
 
     def _add_tables(self, chunks: Sequence[Chunk], number: int, size: int) -> None:
         """Block table `number` of every chunk, and where its positions lie."""

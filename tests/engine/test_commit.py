@@ -5,7 +5,7 @@ import pytest
 from engine.errors import EngineStopped
 from engine.request import Delta, End, FinishReason, Request, Stopping, Usage
 from engine.sequence import Sequence, State
-from engine.step import Advance, Plan, StepResult, Table, Ticket
+from engine.step import Advance, Chosen, Plan, StepResult, Table, Ticket
 from tests.answer import Answer, answer
 from tests.laws.shape import Shape
 from tests.parts import GREEDY, Parts, a_request
@@ -35,7 +35,7 @@ def chosen(plan: Plan, *tokens: int) -> StepResult:
     """A result in which every chunk chooses the token at its place."""
     parts = Parts(LONG)
     result = parts.runner.compute(plan)
-    chunks = tuple(replace(chunk, token=token) for chunk, token in zip(result.chunks, tokens, strict=True))
+    chunks = tuple(replace(chunk, chosen=(Chosen(token),)) for chunk, token in zip(result.chunks, tokens, strict=True))
     return replace(result, chunks=chunks)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.ledger import Positions
 from engine.request import Request, Stopping
-from engine.step import Chunk, ChunkResult, Plan, StepResult
+from engine.step import Chosen, Chunk, ChunkResult, Plan, StepResult
 from tests.digest import LAYOUTS
 from tests.laws.shape import Shape
 from tests.parts import GREEDY, Parts
@@ -37,7 +37,7 @@ def result_of(plan: Plan) -> StepResult:
     """The same token wherever one is to be chosen."""
 
     def answer(chunk: Chunk) -> ChunkResult:
-        return ChunkResult(chunk.ticket, TOKEN if chunk.choose is not None else None)
+        return ChunkResult(chunk.ticket, (Chosen(TOKEN),) if chunk.choose is not None else ())
 
     return StepResult(plan.number, tuple(map(answer, plan.chunks)))
 

@@ -21,7 +21,7 @@ from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.errors import ModelNotFound
 from engine.stats import CacheInfo, ModelInfo
-from engine.step import Chunk, ChunkResult, Plan, StepResult
+from engine.step import Chosen, Chunk, ChunkResult, Plan, StepResult
 from engine.text import Vocabulary
 from server.console import Console
 from server.logs import open_log
@@ -66,7 +66,9 @@ class ScriptedRunner:
 
 
 def _continue(chunk: Chunk) -> ChunkResult:
-    return ChunkResult(chunk.ticket, None if chunk.choose is None else ALPHABET[chunk.stop % len(ALPHABET)])
+    """What is said at a position depends on the position alone."""
+    positions = range(chunk.stop - chunk.num_drafts, chunk.stop - chunk.num_drafts + chunk.num_chosen)
+    return ChunkResult(chunk.ticket, tuple(Chosen(ALPHABET[position % len(ALPHABET)]) for position in positions))
 
 
 class ByteTokenizer:

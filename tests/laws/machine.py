@@ -39,6 +39,8 @@ class EngineMachine(RuleBasedStateMachine):
     num_long_lives = 0
     num_rules = 0
     num_steps = 0
+    num_drafts_kept = 0
+    num_drafts_rejected = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,6 +168,9 @@ class EngineMachine(RuleBasedStateMachine):
             type(self).num_lives += 1
             type(self).num_long_lives += self.world.num_steps >= LONG
             type(self).num_steps += self.world.num_steps
+            drafts = self.world.engine.snapshot().drafts.values()
+            type(self).num_drafts_kept += sum(each.kept for each in drafts)
+            type(self).num_drafts_rejected += sum(each.tokens - each.kept for each in drafts)
 
     def _end(self, world: World) -> None:
         """Ask for everything once more, until the life is long enough, and end it."""

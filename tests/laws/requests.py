@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engine.request import Request, Sampling, Stopping
 from tests.digest import EOS, LAYOUTS, VOCABULARY_SIZE
+from tests.laws.drafters import DRAFTERS
 from tests.laws.shape import Shape
 
 TAPES = (
@@ -76,7 +77,7 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    layout, num_checkpoints, reserved_outputs, *rest = parts
+    max_draft_tokens, drafter, layout, num_checkpoints, reserved_outputs, *rest = parts
     max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = rest
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
@@ -93,10 +94,14 @@ def _shape(parts: tuple[Any, ...]) -> Shape:
         max_waiting=max_waiting,
         max_buffered_deltas=max_deltas,
         prefix_caching=prefix_caching,
+        max_draft_tokens=max_draft_tokens,
+        drafter=drafter,
     )
 
 
 shapes = one_of_each(
+    (2, 0, 1, 5),
+    DRAFTERS,
     ("full", *LAYOUTS),
     (2, 0, 6),
     (0, 0, 4),

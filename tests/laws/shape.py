@@ -1,13 +1,16 @@
 """How small an engine over the digest model is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from config.settings import EngineSettings
 from engine.cache.layout import Layout
 from engine.cache.sizing import CacheSizes, context_that_fits
 from engine.cache.tables import BlockTables
+from engine.draft.drafts import MakeSource
 from engine.stats import CacheInfo, ModelInfo
 from tests.digest import FULL, VOCABULARY_SIZE
+from tests.laws.drafters import sources_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Shape:
     slow_reader_seconds: float = 10.0
     position_seconds: float = 0.0  # what a step takes for each of its positions
     prefix_caching: bool = True
+    max_draft_tokens: int = 0
+    drafter: str = "usual"
 
     @property
     def context_length(self) -> int:
@@ -40,6 +45,10 @@ class Shape:
         """What the pools have."""
         num_slots = self.max_sequences + self.num_checkpoints if self.layout.states else 0
         return CacheSizes(self.num_blocks * sum(self.layout.widths), num_slots)
+
+    def sources(self) -> Mapping[str, MakeSource]:
+        """Who drafts."""
+        return sources_of(self.drafter, context_length=self.context_length, layout=self.layout)
 
     def tables(self) -> BlockTables:
         """An empty cache."""
@@ -58,6 +67,7 @@ class Shape:
             max_step_positions=self.max_step_positions,
             max_logit_rows=self.max_logit_rows,
             max_step_seconds=self.max_step_seconds,
+            max_draft_tokens=self.max_draft_tokens,
             max_waiting=self.max_waiting,
             reserved_outputs=self.reserved_outputs,
             max_buffered_deltas=self.max_buffered_deltas,

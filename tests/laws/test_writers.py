@@ -29,6 +29,8 @@ WRITERS = {
     "aborted": {"stream.py"},
     "abort_error": {"stream.py"},
     "stalled": {"stream.py"},
+    "drafts_kept": {"commit.py"},
+    "drafts_fallen": {"commit.py"},
     "failures": {"commit.py", "engine.py"},
     "failed_upto": {"engine.py"},
     "epoch": {"sequence.py"},
@@ -42,6 +44,7 @@ HELD = {  # what a sequence holds: the fields of `Held` and of its tables
     "slot": {"cache/slots.py"},
     "source": {"cache/slots.py"},
     "taking": {"cache/slots.py"},
+    "ring": {"cache/slots.py"},
     "latest": {"cache/slots.py"},
 }
 MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"}

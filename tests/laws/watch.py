@@ -85,7 +85,9 @@ class Watch:
         assert sequence.state is State.RUNNING
         assert not sequence.aborted, "nothing is computed for a client that has left"
         assert not sequence.stalled, "nothing is computed for a client that does not read"
-        assert chunk.tokens == tuple(sequence.tokens[chunk.start : chunk.stop])
+        assert chunk.tokens[: chunk.owed_stop - chunk.start] == tuple(sequence.tokens[chunk.start : chunk.owed_stop])
+        if chunk.num_drafts:
+            self._check_drafts(chunk, sequence)
         assert chunk.ticket.tables == self._tables.tables_of(sequence)
         assert sequence.ledger.planned == chunk.stop
         for index, table in zip(self._tables.indexes, sequence.held.tables, strict=True):
@@ -94,6 +96,14 @@ class Watch:
                 assert not index.knows(block), "an indexed block is never written"
         if chunk.ticket.states is not None:
             self._check_states(chunk, chunk.ticket.states)
+
+    def _check_drafts(self, chunk: Chunk, sequence: Sequence) -> None:
+        """Drafts stand behind all that is accepted, and the token behind them has a place as well."""
+        assert chunk.choose is not None
+        assert chunk.owed_stop == len(sequence.tokens)
+        assert chunk.num_drafts <= self._shape.max_draft_tokens
+        assert chunk.stop < sequence.max_length
+        assert not sequence.failures, "who failed runs without drafts"
 
     def _check_states(self, chunk: Chunk, use: StateUse) -> None:
         """A recurrent state that a step reads stands at exactly `computed`, and nobody else has what it writes."""
@@ -149,7 +159,7 @@ class Watch:
         in_flight = sum(view.marks.planned - view.marks.computed for view in snapshot.sequences)
         lost = self._runner.num_lost
         assert positions.planned == positions.computed + positions.rejected + in_flight + lost
-        assert positions.computed == self._runner.num_computed
+        assert positions.computed + positions.rejected == self._runner.num_computed
         assert positions.published <= positions.accepted
 
     # -- the end ------------------------------------------------------------------------------

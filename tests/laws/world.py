@@ -32,6 +32,7 @@ class World:
             info=shape.info(),
             vocabulary=VOCABULARY,
             settings=shape.settings(),
+            sources=shape.sources(),
             clock=self.loop.time,
         )
         self.watch = Watch(self.engine, self.tables, self.runner, shape)
@@ -66,13 +67,17 @@ class World:
         if self.may_fail and any(self._is_cursed(chunk.ticket.sequence, chunk.stop) for chunk in plan.chunks):
             self.fail()
             return
-        before = self.engine.snapshot().positions.computed
+        before = self.engine.snapshot().positions
         self.loop.advance(self.shape.position_seconds * plan.num_positions)
         self.runner.finish()
         self.settle()
         self._raise_failures()
-        gained = self.engine.snapshot().positions.computed - before
-        assert gained == plan.num_positions, "a step that succeeds is committed whole"
+        after = self.engine.snapshot().positions
+        rejected = after.rejected - before.rejected
+        assert after.computed - before.computed + rejected == plan.num_positions, (
+            "a step that succeeds is committed whole"
+        )
+        assert rejected <= sum(chunk.num_drafts for chunk in plan.chunks), "only drafts are rejected"
 
     def finish_some(self, count: int) -> None:
         """Let the next steps succeed, while there is work."""

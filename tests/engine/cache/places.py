@@ -39,7 +39,7 @@ def start(tables: BlockTables, sequence: Sequence) -> Match:
 
 def plan(tables: BlockTables, sequence: Sequence, upto: int) -> tuple[tuple[int, int], ...]:
     """Give the sequence places below `upto`, as a step that is issued does; the checkpoints that it writes."""
-    tables.reserve([(sequence, upto)])
+    tables.reserve([(sequence, upto, 0)])
     use = tables.use_states(sequence, upto)
     sequence.ledger.plan(Planned(upto))
     return () if use is None else use.checkpoints

@@ -261,7 +261,7 @@ def test_a_hit_starts_from_its_checkpoint_and_lets_go_of_it_once_the_step_is_com
     assert checkpoint is not None
     assert tables.states.pool.owners(checkpoint) == 1
 
-    tables.reserve([(second, 8)])
+    tables.reserve([(second, 8, 0)])
     use = tables.use_states(second, 8)
     assert use is not None
     assert (use.source, use.target) == (checkpoint, second.held.slot)

@@ -11,7 +11,7 @@ NOTHING = ((), 0)
 def test_a_sequence_lacks_the_blocks_of_positions_that_it_has_no_place_for() -> None:
     tables, sequence = some_tables(), a_sequence()
     start(tables, sequence)
-    tables.reserve([(sequence, 3)])
+    tables.reserve([(sequence, 3, 0)])
 
     assert [tables.num_missing(sequence, upto) for upto in (0, 4, 5, 8)] == [0, 0, 1, 2]
 
@@ -21,7 +21,7 @@ def test_a_reservation_gives_every_sequence_all_its_blocks() -> None:
     start(tables, first)
     start(tables, second)
 
-    tables.reserve([(first, 5), (second, 2)])
+    tables.reserve([(first, 5, 0), (second, 2, 0)])
 
     assert (blocks_of(first), blocks_of(second)) == ([0, 1, 2], [3])
 
@@ -32,7 +32,7 @@ def test_a_reservation_that_does_not_fit_takes_nothing() -> None:
     start(tables, second)
 
     with pytest.raises(AssertionError, match="the plan fits the pool"):
-        tables.reserve([(first, 4), (second, 4)])
+        tables.reserve([(first, 4, 0), (second, 4, 0)])
 
     assert blocks_of(first) == blocks_of(second) == []
     assert tables.pool.num_available == 3
@@ -41,7 +41,7 @@ def test_a_reservation_that_does_not_fit_takes_nothing() -> None:
 def test_blocks_are_known_once_they_are_computed_and_not_before() -> None:
     tables, sequence, twin = some_tables(), a_sequence(number=1), a_sequence(number=2)
     start(tables, sequence)
-    tables.reserve([(sequence, 6)])
+    tables.reserve([(sequence, 6, 0)])
     sequence.ledger.plan(Planned(6))
 
     assert found(tables.match(twin)) == NOTHING
@@ -109,7 +109,7 @@ def test_of_a_released_table_the_head_is_evicted_last() -> None:
     other = a_sequence((9, 9, 9, 9, 9, 9), number=2)
     start(tables, other)
 
-    tables.reserve([(other, 6)])
+    tables.reserve([(other, 6, 0)])
 
     assert found(tables.match(a_sequence(number=3))) == ((0,), 2)
 

@@ -8,6 +8,7 @@ from engine.model.answer import LogitsNotFinite, answer
 from engine.model.sampler import answer_rows
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Score, Table, Ticket
+from tests.results import logprob_of, token_of
 
 GREEDY = Sampling(seed=0, temperature=0.0)
 
@@ -30,7 +31,7 @@ def test_every_chunk_gets_a_result_in_the_plan_s_order() -> None:
     results = answer(chunks, rows(3, 1), answer_rows)
 
     assert [result.ticket.sequence for result in results] == ["a", "b", "c"]
-    assert [result.token for result in results] == [3, None, 1]
+    assert [token_of(result) for result in results] == [3, None, 1]
 
 
 def test_a_chunk_s_scores_come_before_its_choice() -> None:
@@ -39,22 +40,24 @@ def test_a_chunk_s_scores_come_before_its_choice() -> None:
 
     first, second, third = answer(chunks, rows(3, 1, 2, 4, 0, 1), answer_rows)
 
-    assert first.token == 3
-    assert first.logprob is not None
-    assert [token for token, _ in first.logprob.top] == [3, 0]
+    assert token_of(first) == 3
+    logprob = logprob_of(first)
+    assert logprob is not None
+    assert [token for token, _ in logprob.top] == [3, 0]
     assert [(each.token, each.top[0][0]) for each in second.scores] == [(4, 1), (0, 2)]
-    assert second.token == 4
-    assert second.logprob is not None
-    assert second.logprob.top == ()
+    assert token_of(second) == 4
+    logprob = logprob_of(second)
+    assert logprob is not None
+    assert logprob.top == ()
     assert [(each.token, each.top[0][0]) for each in third.scores] == [(4, 0), (0, 1)]
-    assert third.token is None
-    assert third.logprob is None
+    assert token_of(third) is None
+    assert logprob_of(third) is None
 
 
 def test_logprobs_are_given_only_where_they_are_asked_for() -> None:
     (result,) = answer((chunk("a"),), rows(2), answer_rows)
 
-    assert result.logprob is None
+    assert logprob_of(result) is None
     assert result.scores == ()
 
 
@@ -64,15 +67,16 @@ def test_logprobs_come_from_the_raw_logits() -> None:
 
     (result,) = answer((biased,), rows(2), answer_rows)
 
-    assert result.token == 0
-    assert result.logprob is not None
-    assert result.logprob.top[0][0] == 2
+    assert token_of(result) == 0
+    logprob = logprob_of(result)
+    assert logprob is not None
+    assert logprob.top[0][0] == 2
 
 
 def test_a_step_without_logits_has_results_all_the_same() -> None:
     (result,) = answer((chunk("a", choose=False),), torch.empty(0, 5), answer_rows)
 
-    assert result.token is None
+    assert token_of(result) is None
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -20,6 +20,7 @@ from engine.request import Sampling
 from engine.step import Choose, Chunk, Plan, Score, StepResult, Table, Ticket
 from tests.models.architectures import ARCHITECTURES, make_model
 from tests.models.support import every_kernels, make_forward, make_native, make_packed
+from tests.results import logprob_of, token_of
 
 GREEDY, SEEDED = Sampling(seed=0, temperature=0.0), Sampling(seed=5, temperature=1.3)
 BLOCK_SIZE = 16
@@ -91,10 +92,10 @@ async def generate(runner: ModelRunner, blocks: range, sampling: Sampling, *, si
     for index in range(6):
         result = await execute(runner, chunk("s", done, tokens, blocks, sampling=sampling, output_index=index))
         done += len(tokens)
-        token = result.chunks[0].token
+        token = token_of(result.chunks[0])
         assert token is not None
         tokens = (token,)
-        outputs.append((token, result.chunks[0].logprob))
+        outputs.append((token, logprob_of(result.chunks[0])))
     return outputs
 
 
@@ -106,8 +107,8 @@ async def test_a_step_answers_each_chunk_in_order_and_says_where_the_time_went(r
 
     assert result.number == 7
     assert [each.ticket for each in result.chunks] == [first.ticket, second.ticket]
-    assert result.chunks[0].token is not None
-    assert result.chunks[1].token is None
+    assert token_of(result.chunks[0]) is not None
+    assert token_of(result.chunks[1]) is None
     assert [stage for stage, _ in result.seconds] == ["model", "sample"]
     assert all(seconds >= 0 for _, seconds in result.seconds)
 
@@ -143,12 +144,13 @@ async def test_outputs_do_not_depend_on_the_neighbours(runner: ModelRunner) -> N
 @pytest.mark.anyio
 async def test_scores_are_the_logprobs_that_choosing_would_have_reported(runner: ModelRunner) -> None:
     first = (await execute(runner, chunk("a", 0, PROMPT, range(7)))).chunks[0]
-    assert first.token is not None
-    scored = chunk("b", 0, (*PROMPT, first.token), range(7, 14), score=Score(49, (first.token,), 2))
+    token = token_of(first)
+    assert token is not None
+    scored = chunk("b", 0, (*PROMPT, token), range(7, 14), score=Score(49, (token,), 2))
 
     (result,) = (await execute(runner, scored)).chunks
 
-    assert result.scores == (first.logprob,)
+    assert result.scores == (logprob_of(first),)
 
 
 @pytest.mark.anyio
@@ -162,7 +164,7 @@ async def test_a_model_that_gives_no_numbers_names_the_sequence(runner: ModelRun
     with pytest.raises(LogitsNotFinite, match="sequence bad"):
         await execute(runner, chunk("good", 7, PROMPT[7:8], range(1)), chunk("bad", 8, (3,), range(5, 7)))
 
-    assert (await execute(runner, good)).chunks[0].token is not None
+    assert token_of((await execute(runner, good)).chunks[0]) is not None
 
 
 @pytest.mark.anyio

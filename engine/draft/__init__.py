@@ -1,0 +1,1 @@
+"""Guesses at what follows a sequence's tokens."""

@@ -1,0 +1,113 @@
+"""Drafts: who guesses what follows a sequence's tokens, and how well that went lately."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.draft.lookup import PromptLookup
+from engine.draft.prediction import PredictedOutput
+from engine.draft.source import Source
+from engine.sequence import PREDICTION, Sequence
+
+LOOKUP = "prompt_lookup"
+
+FIRST_CHANCE = {True: 0.8, False: 0.4}  # of a token to stand, if its guess is firm, or not
+PRIOR_TRIALS = 2.0  # how many tokens the first chance counts for
+FADING = 0.99  # of what was seen, with each output token: what failed is tried again, but seldom
+
+MakeSource = Callable[[Sequence], Source | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A guess, who made it, and how likely each token stands if those before it do."""
+
+    source: str
+    tokens: tuple[int, ...]
+    chance: float
+
+    def cut(self, count: int) -> "Draft":
+        """The first `count` tokens of it."""
+        return replace(self, tokens=self.tokens[:count])
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """How many tokens of one kind of guess were looked at in a sequence, and how many stood; the recent ones count."""
+
+    kept: float = 0.0
+    trials: float = 0.0
+    num_outputs: int = 0  # when it was last faded
+
+    def chance(self, first: float, num_outputs: int) -> float:
+        """The chance now, after so many outputs."""
+        share = FADING ** (num_outputs - self.num_outputs)
+        self.kept, self.trials, self.num_outputs = self.kept * share, self.trials * share, num_outputs
+        return (self.kept + PRIOR_TRIALS * first) / (self.trials + PRIOR_TRIALS)
+
+
+@dataclass(slots=True)
+class _Record:
+    sources: dict[str, Source]
+    evidence: dict[tuple[str, bool], _Evidence] = field(default_factory=dict)  # by source and firmness
+    last: tuple[str, bool] = ("", False)  # what the last draft was
+
+
+class Drafts:
+    """Asks the sources of each sequence, the first one that knows something; remembers what stood.
+
+    `makers` make, by name, what guesses for one sequence, or None where it has nothing to go by.
+    """
+
+    def __init__(self, makers: Mapping[str, MakeSource], *, max_tokens: int) -> None:
+        self._makers = makers
+        self._max_tokens = max_tokens
+        self._records: dict[str, _Record] = {}
+
+    def draft(self, sequence: Sequence) -> Draft | None:
+        """The first source's guess that there is; the same tokens give the same one."""
+        most = self._most_for(sequence)
+        if most <= 0:
+            return None
+        record = self._record_of(sequence)
+        for name, source in record.sources.items():
+            guess = source.propose(sequence.tokens, most)
+            if guess is not None:
+                record.last = (name, guess.firm)
+                evidence = record.evidence.setdefault(record.last, _Evidence(num_outputs=sequence.num_outputs))
+                chance = evidence.chance(FIRST_CHANCE[guess.firm], sequence.num_outputs)
+                return Draft(name, guess.tokens, chance)
+        return None
+
+    def _most_for(self, sequence: Sequence) -> int:
+        """The longest draft that the sequence may have now: the token behind it must still fit."""
+        wanted = sequence.request.max_draft_tokens
+        room = sequence.max_length - len(sequence.tokens) - 1
+        return min(self._max_tokens, room) if wanted is None else min(self._max_tokens, room, wanted)
+
+    def _record_of(self, sequence: Sequence) -> _Record:
+        if sequence.id not in self._records:
+            made = {name: make(sequence) for name, make in self._makers.items()}
+            self._records[sequence.id] = _Record({name: source for name, source in made.items() if source is not None})
+        return self._records[sequence.id]
+
+    def observe(self, sequence: Sequence, *, num_drafts: int, num_kept: int) -> None:
+        """Take what became of the last draft: tokens behind the first that fell were not looked at."""
+        record = self._records[sequence.id]
+        evidence = record.evidence[record.last]
+        evidence.kept += num_kept
+        evidence.trials += min(num_drafts, num_kept + 1)
+
+    def forget(self, sequence: Sequence) -> None:
+        """The sequence has ended."""
+        self._records.pop(sequence.id, None)
+
+
+def usual_sources(*, prompt_lookup: bool) -> dict[str, MakeSource]:
+    """The client's own guess, and what the sequence itself said before."""
+    lookup: dict[str, MakeSource] = {LOOKUP: lambda _: PromptLookup()} if prompt_lookup else {}
+    return {PREDICTION: _predicted, **lookup}
+
+
+def _predicted(sequence: Sequence) -> Source | None:
+    guess = sequence.request.prediction
+    return PredictedOutput(guess, num_prompt=sequence.num_prompt) if guess else None
