@@ -53,7 +53,7 @@ _SERVE = (
 )
 _TRACE = (
     "Run PROMPT through the engine and print each step: the chunk of positions, the four marks, the tokens "
-    "chosen, and the blocks with their owners."
+    "chosen, the blocks with their owners, and what became of drafts."
 )
 _SOURCES = "Every setting may also come from a TOML file or the environment; see --print-config."
 
@@ -73,6 +73,9 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with", dest="others", action="append", default=[], metavar="PROMPT",
                         help="another prompt that runs beside the first; may be repeated")  # fmt: skip
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="run everything N times (default 1)")
+    parser.add_argument(
+        "--prediction", default="", metavar="TEXT", help="a guess at the answer, to see drafts verified"
+    )
     parser.add_argument("--raw", action="store_true", help="take prompts as they are, without the chat template")
     add_flags(parser)
     parser.set_defaults(command=_trace)
@@ -100,7 +103,12 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
     if len(prompts) > MAX_PROMPTS:
         raise ConfigError(f"--with: at most {MAX_PROMPTS} prompts run together, got {len(prompts)}")
     options = TraceOptions(
-        prompts, arguments.max_tokens, repeat=arguments.repeat, raw=arguments.raw, as_json=arguments.json
+        prompts,
+        arguments.max_tokens,
+        repeat=arguments.repeat,
+        raw=arguments.raw,
+        as_json=arguments.json,
+        prediction=arguments.prediction,
     )
     open_log(level=loaded.settings.server.log_level, stream=console)
     _end_at_once_on_interrupt()

@@ -10,7 +10,7 @@ from engine.errors import ContextTooLong
 from engine.text import Tokenizer
 from server.body import is_deeper
 from server.errors import blaming
-from server.wire.chat import Content, Message, TemplateFields, TextPart, ToolCall
+from server.wire.chat import Content, Message, Prediction, TemplateFields, TextPart, ToolCall
 from server.wire.completions import CompletionRequest
 
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
@@ -46,6 +46,16 @@ async def chat_prompt(
             template_kwargs=fields.chat_template_kwargs or {},
         )
     return Prompt(tuple(tokens))
+
+
+async def predicted_tokens(tokenizer: Tokenizer, prediction: Prediction | None, *, context: int) -> tuple[int, ...]:
+    """The client's guess at the answer, as far as an answer can be long."""
+    if prediction is None:
+        return ()
+    text = _joined(prediction.content)[: max(STRETCH, FAR_TOO_LONG * context)]
+    with blaming("prediction"):
+        tokens = await asyncio.to_thread(tokenizer.encode, text, add_special_tokens=False)
+    return tuple(tokens[:context])
 
 
 def template_message(message: Message) -> dict[str, object]:

@@ -19,6 +19,7 @@ class Wanted:
     max_tokens: int | None
     top_logprobs: int | None
     prompt_logprobs: int | None = None
+    prediction: tuple[int, ...] = ()
 
 
 def requests_of(
@@ -38,6 +39,8 @@ def requests_of(
             skip_special_tokens=skips_special(body),
             salt=body.cache_salt or "",
             priority=body.priority or 0,
+            prediction=wanted.prediction,
+            max_draft_tokens=body.max_draft_tokens,
         )
         for number, prompt in enumerate(prompts)
     ]

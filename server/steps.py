@@ -10,6 +10,7 @@ from engine.stats import CacheInfo, StepRecord, StepRow, TableView
 BAR_CELLS = 32
 TIMES = "×"  # the sign itself, not the letter
 LEGEND = "█ computed before, or found in the cache  ▓ computed in this step  ▒ chosen, not in the cache yet"
+DRAFTS_LEGEND = "░ drafted and rejected: written in this step, rolled back, never read"
 GROUPS_LEGEND = "blocks: by cache group, between bars  gone: given back, since no position still to be computed sees it"
 STATES_LEGEND = "state: the slot of the recurrent state  checkpoint: a copy of it that the step left for later prompts"
 _HEADS = ("step", "sequence", "chunk", "planned", "computed", "accepted", "published", "chosen")
@@ -19,6 +20,7 @@ _WIDTHS = (4, 8, 9, 7, 8, 8, 9, 12)
 def legend(cache: CacheInfo) -> Iterator[str]:
     """What the signs mean that a table of this cache's blocks may have."""
     yield LEGEND
+    yield DRAFTS_LEGEND
     if cache.by_group:
         yield GROUPS_LEGEND
     if cache.num_slots:
@@ -33,11 +35,28 @@ def header(*, num_positions: int) -> str:
 def lines(record: StepRecord, *, num_positions: int, text_of: Callable[[int], str]) -> Iterator[str]:
     """One line for each sequence in the step."""
     for row in record.rows:
-        chosen = "".join(text_of(token) for token in row.tokens)
+        chosen = repr("".join(text_of(token) for token in row.tokens)) if row.tokens else "-"
         start, stop = row.chunk
         marks = (str(mark) for mark in (row.planned, row.computed, row.accepted, row.published))
-        cells = (str(record.step), row.sequence, f"[{start},{stop})", *marks, repr(chosen) if row.tokens else "-")
+        cells = (str(record.step), row.sequence, f"[{start},{stop})", *marks, shorten(chosen))
         yield _columns((*cells, bar(row, num_positions=num_positions), places(row)), num_positions)
+        if row.drafts:
+            yield _verdict(row, chosen, text_of)
+
+
+def shorten(chosen: str) -> str:
+    """As much of the chosen text as has room."""
+    width = _WIDTHS[-1]
+    return chosen if len(chosen) <= width else f"{chosen[: width - 1]}…"
+
+
+def _verdict(row: StepRow, chosen: str, text_of: Callable[[int], str]) -> str:
+    """What was drafted, what was chosen instead, and what is taken back."""
+    drafted = repr("".join(text_of(token) for token in row.drafts))
+    kept = f"{row.num_kept} of {len(row.drafts)} kept"
+    told = f"      {row.sequence} drafted {drafted} by {row.source}, {kept}; chose {chosen}"
+    rejected = f"; positions [{row.computed},{row.planned}) rolled back" if row.computed < row.planned else ""
+    return told + rejected
 
 
 def objects(record: StepRecord, cache: CacheInfo) -> Iterator[str]:
@@ -61,11 +80,12 @@ def _fields(record: StepRecord, row: StepRow) -> dict[str, object]:
 
 
 def _more_fields(row: StepRow, cache: CacheInfo) -> dict[str, object]:
-    """What only a cache of several groups, or of recurrent states, has to tell."""
+    """What only a cache of several groups, or of recurrent states, has to tell, and a step with a draft."""
     tables = [{"group": table.group, "first": table.first, "blocks": table.blocks} for table in row.tables]
     by_group: dict[str, object] = {"tables": tables} if cache.by_group else {}
     states: dict[str, object] = {"slot": row.slot, "checkpoints": row.checkpoints} if cache.num_slots else {}
-    return by_group | states
+    draft: dict[str, object] = {"source": row.source, "tokens": row.drafts, "kept": row.num_kept}
+    return by_group | states | ({"draft": draft} if row.drafts else {})
 
 
 def bar(row: StepRow, *, num_positions: int) -> str:
@@ -81,6 +101,8 @@ def _cell(row: StepRow, low: int, high: int) -> str:
         return "▓"
     if max(low, row.computed) < min(high, row.accepted):
         return "▒"
+    if max(low, row.accepted) < min(high, row.planned):
+        return "░"
     return "█" if low < row.computed else "·"
 
 

@@ -18,13 +18,17 @@ MAX_PROMPTS = len(ascii_lowercase)  # each is named by a letter
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What is traced: all prompts at once, `repeat` times over. `raw` prompts skip the chat template."""
+    """What is traced: all prompts at once, `repeat` times over. `raw` prompts skip the chat template.
+
+    `prediction` is a guess at every answer.
+    """
 
     prompts: tuple[str, ...]
     max_tokens: int
     repeat: int
     raw: bool
     as_json: bool
+    prediction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def _requests(
             sampling=Sampling(seed=0, temperature=0.0),
             stopping=Stopping(max_tokens=options.max_tokens, eos_ids=tokenizer.eos_ids),
             skip_special_tokens=False,
+            prediction=tuple(tokenizer.encode(options.prediction, add_special_tokens=False)),
         )
         for letter, prompt in zip(ascii_lowercase, prompts, strict=False)
     ]

@@ -69,6 +69,8 @@ def usage_body(usages: Mapping[tuple[int, int], Usage]) -> UsageBody:
         total_tokens=prompt_tokens + completion_tokens,
         prompt_tokens_details=PromptDetails(cached_tokens=sum(usage.cached_tokens for usage in firsts)),
         completion_tokens_details=CompletionDetails(
-            reasoning_tokens=0, accepted_prediction_tokens=0, rejected_prediction_tokens=0
+            reasoning_tokens=0,
+            accepted_prediction_tokens=sum(usage.accepted_prediction_tokens for usage in usages.values()),
+            rejected_prediction_tokens=sum(usage.rejected_prediction_tokens for usage in usages.values()),
         ),
     )

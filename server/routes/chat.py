@@ -8,7 +8,7 @@ from server import deliver
 from server.account import Account
 from server.body import read_body
 from server.openapi import ERRORS, STREAMED, body_of
-from server.prompt import chat_prompt
+from server.prompt import chat_prompt, predicted_tokens
 from server.recorder import Endpoint
 from server.render.chat import Chat
 from server.render.reply import new_id, reply_of
@@ -34,10 +34,12 @@ async def create_chat_completion(request: Request) -> Response:
         loaded = service.loaded()
         loaded.check_name(body.model)
         check_chat(body)
-        prompt = await chat_prompt(loaded.tokenizer, body.messages, body, context=loaded.engine.info.context_length)
+        context = loaded.engine.info.context_length
+        prompt = await chat_prompt(loaded.tokenizer, body.messages, body, context=context)
+        prediction = await predicted_tokens(loaded.tokenizer, body.prediction, context=context)
 
         id = new_id("chatcmpl")
-        wanted = _wanted(body)
+        wanted = _wanted(body, prediction)
         asked = requests_of(id, body, [prompt], wanted, eos_ids=loaded.tokenizer.eos_ids)
         reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=wanted.top_logprobs)
         answer = Chat(reply, prompt)
@@ -48,8 +50,9 @@ async def create_chat_completion(request: Request) -> Response:
         return await deliver.whole(request, streams, answer, account)
 
 
-def _wanted(body: ChatRequest) -> Wanted:
+def _wanted(body: ChatRequest, prediction: tuple[int, ...]) -> Wanted:
     return Wanted(
+        prediction=prediction,
         max_tokens=chat_max_tokens(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )

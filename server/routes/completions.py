@@ -8,7 +8,7 @@ from server import deliver
 from server.account import Account
 from server.body import read_body
 from server.openapi import ERRORS, STREAMED, body_of
-from server.prompt import completion_prompts
+from server.prompt import completion_prompts, predicted_tokens
 from server.recorder import Endpoint
 from server.render.completions import Completions, echo_of
 from server.render.reply import new_id, reply_of
@@ -37,10 +37,12 @@ async def create_completion(request: Request) -> Response:
         loaded.check_name(body.model)
         check_completion(body)
         check_num_prompts(body, most=service.settings.engine.max_waiting)
-        prompts = await completion_prompts(loaded.tokenizer, body, context=loaded.engine.info.context_length)
+        context = loaded.engine.info.context_length
+        prompts = await completion_prompts(loaded.tokenizer, body, context=context)
+        prediction = await predicted_tokens(loaded.tokenizer, body.prediction, context=context)
 
         id = new_id("cmpl")
-        asked = requests_of(id, body, prompts, _wanted(body), eos_ids=loaded.tokenizer.eos_ids)
+        asked = requests_of(id, body, prompts, _wanted(body, prediction), eos_ids=loaded.tokenizer.eos_ids)
         reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=body.logprobs)
         echoes = [echo_of(one, reply.vocabulary, skip_special=reply.skip_special) for one in prompts if body.echo]
         answer = Completions(reply, prompts, echoes)
@@ -51,8 +53,9 @@ async def create_completion(request: Request) -> Response:
         return await deliver.whole(request, streams, answer, account)
 
 
-def _wanted(body: CompletionRequest) -> Wanted:
+def _wanted(body: CompletionRequest, prediction: tuple[int, ...]) -> Wanted:
     return Wanted(
+        prediction=prediction,
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         top_logprobs=body.logprobs,
         prompt_logprobs=body.logprobs if body.echo else None,

@@ -98,6 +98,13 @@ class TemplateFields(Wire):
     chat_template: object = Field(default=None, description="refused")
 
 
+class Prediction(Wire):
+    """The client's guess at the whole answer. It makes a right guess fast, and changes nothing else."""
+
+    type: Literal["content"]
+    content: Content
+
+
 class ChatRequest(SamplingFields, TemplateFields, StructureFields):
     """The body of `POST /v1/chat/completions`."""
 
@@ -113,7 +120,7 @@ class ChatRequest(SamplingFields, TemplateFields, StructureFields):
     modalities: Annotated[list[str], Field(fail_fast=True)] | None = None
     audio: object = None
     web_search_options: object = None
-    prediction: dict[str, object] | None = None
+    prediction: Prediction | None = None
 
 
 # -- answers --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypedDict
 
 from server.wire.base import Tokens
+from server.wire.chat import Prediction
 from server.wire.sampling import SamplingFields, StructureFields
 from server.wire.usage import UsageBody
 
@@ -47,6 +48,7 @@ class CompletionRequest(SamplingFields, StructureFields):
     best_of: Annotated[int, Field(ge=1, le=128)] | None = Field(default=None, description="n, or absent")
     suffix: str | None = Field(default=None, description="refused unless empty")
     add_special_tokens: bool | None = None
+    prediction: Prediction | None = Field(default=None, description="as in chat completions")
 
 
 # -- answers --------------------------------------------------------------------------------------

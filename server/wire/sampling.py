@@ -80,6 +80,9 @@ class SamplingFields(Wire):
     return_token_ids: bool | None = None
     cache_salt: str | None = Field(default=None, description="requests share cached prefixes within one salt alone")
     priority: int | None = Field(default=None, description="a lower one goes first")
+    max_draft_tokens: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="most tokens that are guessed ahead in a step; 0: none"
+    )
 
 
 class StructureFields(Wire):

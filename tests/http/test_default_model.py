@@ -26,7 +26,7 @@ SHARED = "You keep the log of a small harbour and answer in short, plain sentenc
 
 @pytest.fixture(scope="module")
 def roomy(default_model: Path) -> Iterator[httpx.Client]:
-    arguments = ("--port", "0", "--served-model-name", "m")
+    arguments = ("--port", "0", "--served-model-name", "m", "--max-draft-tokens", "0")
     with ServerProcess("server", "serve", str(default_model), *arguments) as server, server.ready_client() as client:
         yield client
 
@@ -54,9 +54,12 @@ def request_of(number: int) -> tuple[str, Json]:
     common: Json = {"model": "m", "stream": True, "return_token_ids": True, "ignore_eos": True, **how}
     if number % 3 == 0:
         prompt = f"Notes of the day, number {number}. About {topic}: " + "the sea is calm and " * (number % 7)
-        return TEXT, {**common, "prompt": prompt, "logprobs": 2, "max_tokens": 6 + number % 5}
+        return TEXT, {**common, "prompt": prompt, "logprobs": 2, "max_tokens": 12 + number % 5}
     messages = [{"role": "system", "content": SHARED}, {"role": "user", "content": f"Tell me of {topic} ({number})."}]
-    return CHAT, {**common, "messages": messages, "logprobs": True, "top_logprobs": 2, "max_tokens": 6 + number % 5}
+    guess: Json = {"prediction": {"type": "content", "content": f"The {topic} is the most important part of the"}}
+    more: Json = guess if number % 4 < 2 else {}
+    chat: Json = {"messages": messages, "logprobs": True, "top_logprobs": 2, "max_tokens": 12 + number % 5}
+    return CHAT, {**common, **chat, **more}
 
 
 def content(body: str) -> list[Json]:
@@ -94,6 +97,7 @@ async def test_64_streams_at_once_under_preemption_say_what_each_says_alone(
         assert ids_and_logprobs(mine) == ids_and_logprobs(reference), body
     metrics = metrics_of(crowded)
     assert metrics["tidemark_preemptions_total"] > 0
+    assert metrics["tidemark_draft_tokens_total prediction"] > 0
     states = {state: metrics[f"tidemark_kv_blocks {state}"] for state in ("free", "allocated", "shared", "cached")}
     assert sum(states.values()) == FEW_BLOCKS
     assert states["allocated"] == states["shared"] == 0

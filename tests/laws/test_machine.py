@@ -30,4 +30,4 @@ def test_any_life_of_an_engine_keeps_the_laws(part: int, capfd: pytest.CaptureFi
             f"\nlaws, part {part}: {num_lives} lives, {num_long} of {LONG} or more steps; {means}; {drafts}\n"
         )
     assert num_long >= num_lives / 2, "nothing passes by doing nothing"
-    assert min(Machine.num_drafts_kept, Machine.num_drafts_rejected) >= num_lives / 2, "drafts stand, and fall"
+    assert min(Machine.num_drafts_kept, Machine.num_drafts_rejected) >= num_lives / 10, "drafts stand, and fall"

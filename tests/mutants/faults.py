@@ -12,7 +12,7 @@ MUTANTS = (
     mutant(
         "E1",
         "the last token of a chunk counts twice as computed",
-        ("engine/commit.py", "Commit._apply", "Computed(chunk.stop)", "Computed(chunk.stop + 1)"),
+        ("engine/commit.py", "Commit._apply", "Computed(computed)", "Computed(computed + 1)"),
         ("engine/ledger.py", "Ledger.commit", "computed <= self._planned", "computed <= self._planned + 1"),
     ),
     mutant(
@@ -538,7 +538,12 @@ MUTANTS = (
     mutant(
         "native",
         "a token is chosen by the logits of the position before",
-        ("engine/model/native_forward.py", "Rows._add", "row + len(chunk.tokens) - 1)", "row + len(chunk.tokens) - 2)"),
+        (
+            "engine/model/native_forward.py",
+            "Rows._add",
+            "range(len(self.ids) - chunk.num_chosen, len(self.ids))",
+            "range(len(self.ids) - chunk.num_chosen - 1, len(self.ids) - 1)",
+        ),
     ),
     mutant(
         "native",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from engine.stats import CacheInfo, StepRecord, StepRow, TableView
 from server.steps import (
+    DRAFTS_LEGEND,
     GROUPS_LEGEND,
     LEGEND,
     STATES_LEGEND,
@@ -20,6 +21,10 @@ from server.steps import (
 
 PREFILL = StepRow("a/0", 6, 6, 7, 7, (0, 6), (42,), (TableView(0, 0, ((0, 1), (1, 1))),))
 DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), (TableView(0, 0, ((0, 1), (1, 1))),))
+VERIFIED = replace(  # four drafts, of which one was kept
+    DECODE, planned=11, computed=8, accepted=9, published=9, chunk=(6, 11), tokens=(42, 43), drafts=(42, 42, 42, 42),
+    source="prediction",
+)  # fmt: skip
 PART = StepRow("b/0", 4, 4, 6, 6, (2, 4), (), (TableView(0, 0, ((0, 2), (5, 1))),))
 ONE_GROUP = CacheInfo(4, 8, 64, "float32", "full attention", groups=("full attention",))
 MIXED = replace(ONE_GROUP, groups=("full attention", "sliding window of 4"), forgets=True, num_slots=5)
@@ -120,6 +125,32 @@ def test_json_has_tables_and_slots_only_where_the_cache_has_groups_and_states() 
 
 
 def test_the_legend_explains_what_may_come_and_no_more() -> None:
-    assert list(legend(ONE_GROUP)) == [LEGEND]
-    assert list(legend(MIXED)) == [LEGEND, GROUPS_LEGEND, STATES_LEGEND]
-    assert list(legend(replace(ONE_GROUP, forgets=True))) == [LEGEND, GROUPS_LEGEND]
+    assert list(legend(ONE_GROUP)) == [LEGEND, DRAFTS_LEGEND]
+    assert list(legend(MIXED)) == [LEGEND, DRAFTS_LEGEND, GROUPS_LEGEND, STATES_LEGEND]
+    assert list(legend(replace(ONE_GROUP, forgets=True))) == [LEGEND, DRAFTS_LEGEND, GROUPS_LEGEND]
+
+
+def test_a_rejection_is_told_whole() -> None:
+    row, verdict = lines(StepRecord(4, (VERIFIED,)), num_positions=12, text_of=text_of)
+
+    assert row.split()[2:7] == ["[6,11)", "11", "8", "9", "9"]
+    assert "██████▓▓▒░░·" in row
+    assert verdict.strip() == (
+        "a/0 drafted ' the the the the' by prediction, 1 of 4 kept; chose ' the\\n'; positions [8,11) rolled back"
+    )
+
+
+def test_a_draft_that_was_kept_whole_rolls_nothing_back() -> None:
+    kept = replace(VERIFIED, planned=8, chunk=(6, 8), drafts=(42,))
+
+    _, verdict = lines(StepRecord(4, (kept,)), num_positions=12, text_of=text_of)
+
+    assert verdict.strip() == "a/0 drafted ' the' by prediction, 1 of 1 kept; chose ' the\\n'"
+
+
+def test_json_tells_a_draft_only_where_there_was_one() -> None:
+    (shown,) = (json.loads(line) for line in objects(StepRecord(4, (VERIFIED,)), ONE_GROUP))
+    (plain,) = (json.loads(line) for line in objects(StepRecord(4, (DECODE,)), ONE_GROUP))
+
+    assert shown["draft"] == {"source": "prediction", "tokens": [42, 42, 42, 42], "kept": 1}
+    assert "draft" not in plain

@@ -40,7 +40,7 @@ def test_json_shows_every_step_of_the_four_marks() -> None:
 def test_the_table_has_a_line_a_step_and_then_what_came_of_it() -> None:
     lines = traced("hello")
 
-    head, first, second, third = lines[1:5]
+    head, first, second, third = lines[2:6]
     assert head.split()[:4] == ["step", "sequence", "chunk", "planned"]
     assert [line.split()[0] for line in (first, second, third)] == ["1", "2", "3"]
     assert "'f'" in first
@@ -86,7 +86,7 @@ def test_blocks_are_told_by_group_with_what_a_window_gave_back_and_the_state_wit
     lines = traced(prompt, layout=LAYOUTS["all"], repeat=2)
     shown = [json.loads(line) for line in traced(prompt, layout=LAYOUTS["all"], as_json=True)]
 
-    assert lines[1:3] == [GROUPS_LEGEND, STATES_LEGEND]
+    assert lines[2:4] == [GROUPS_LEGEND, STATES_LEGEND]
     assert "| state 0 checkpoint 1 at 32" in next(line for line in lines if " a1/0 " in line)
     assert " | 2 gone " in next(line for line in lines if "[35,36)" in line)
     assert [one["tables"][1]["first"] for one in shown] == [0, 2, 2]
