@@ -1,8 +1,10 @@
-"""Every kind of cache behind the whole engine: in a crowd, on hits and alone one text, and that of `transformers`."""
+"""Every kind of cache behind the whole engine: one text in a crowd, on hits, with drafts and alone, and that of
+`transformers`.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,17 @@ STEM = 48  # tokens that all prompts have in common
 LENGTHS = (60, 150, 71, 49, 75)
 NUM_OUTPUTS = 40
 NUM_BLOCKS = 12  # of 16 positions in every group: the longest request, and nothing more
+GREEDY, SEEDED = Sampling(seed=0, temperature=0.0), Sampling(seed=7, temperature=0.8)
 CLOSE = 1e-4  # of the largest logit: what two kinds of arithmetic may take for a tie
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One prompt, and the client's guess at its answer."""
+
+    prompt: tuple[int, ...]
+    sampling: Sampling
+    prediction: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,17 +52,30 @@ class Told:
     last: Snapshot
 
 
-def prompts() -> list[tuple[int, ...]]:
-    """Prompts with one beginning."""
+def prompts() -> list[Asked]:
+    """Prompts with one beginning, every other one answered at random."""
     generator = torch.Generator().manual_seed(5)
     stem, *tails = (
         tuple(torch.randint(3, VOCABULARY_SIZE, (length,), generator=generator).tolist())
         for length in (STEM, *(length - STEM for length in LENGTHS))
     )
-    return [(*stem, *tail) for tail in tails]
+    return [Asked((*stem, *tail), SEEDED if number % 2 else GREEDY) for number, tail in enumerate(tails)]
 
 
-async def serve(built: Built, rounds: Iterable[list[tuple[int, ...]]]) -> Told:
+def guessed(asked: list[Asked], answers: list[list[OutputToken]]) -> list[Asked]:
+    """The same with guesses: a right one, one that is wrong now and then, and one that lacks some tokens."""
+    known = [tuple(token.id for token in answer) for answer in answers]
+    bent = [
+        known[0],
+        tuple(id if place % 5 else (id + 1) % VOCABULARY_SIZE for place, id in enumerate(known[1])),
+        (*known[2][:7], *known[2][11:]),
+        tuple(id if place % 3 else 3 for place, id in enumerate(known[3])),
+        known[4],
+    ]
+    return [replace(each, prediction=guess) for each, guess in zip(asked, bent, strict=True)]
+
+
+async def serve(built: Built, rounds: Iterable[list[Asked]]) -> Told:
     """Answer every prompt of a round at once, one round after the other."""
     engine = built.engine
     answers = []
@@ -64,19 +89,22 @@ async def serve(built: Built, rounds: Iterable[list[tuple[int, ...]]]) -> Told:
     return Told(answers, last)
 
 
-async def answer(built: Built, name: str, prompt: tuple[int, ...]) -> list[OutputToken]:
-    """The outputs, greedily, with their log-probabilities."""
-    request = Request(name, prompt, Sampling(seed=0, temperature=0.0), Stopping(max_tokens=NUM_OUTPUTS), 1, 2)
+async def answer(built: Built, name: str, asked: Asked) -> list[OutputToken]:
+    """The outputs with their log-probabilities."""
+    request = Request(
+        name, asked.prompt, asked.sampling, Stopping(max_tokens=NUM_OUTPUTS), 1, 2, prediction=asked.prediction
+    )
     async with built.engine.open(request) as deltas:
         return [token async for delta in deltas for token in delta.tokens]
 
 
-def told(folder: Path, rounds: list[list[tuple[int, ...]]], **cache: object) -> Told:
+def told(folder: Path, rounds: list[list[Asked]], *, max_draft_tokens: int = 0, **cache: object) -> Told:
     """Serve the model in the folder with float32 arithmetic."""
+    limits = {"max_step_positions": 40, "max_sequences": 3, "reserved_outputs": 0}
     tree = {
         "model": {"path": str(folder), "num_threads": 1, "weights": "float32", "max_context": 256},
         "cache": cache,
-        "engine": {"max_step_positions": 40, "max_sequences": 3, "reserved_outputs": 0, "check_laws": True},
+        "engine": {**limits, "max_draft_tokens": max_draft_tokens, "check_laws": True},
     }
     built = build(Settings.model_validate(tree), progress=lambda _: None)
     runner = built.engine._runner
@@ -101,12 +129,16 @@ def test_a_text_is_that_of_transformers_whatever_befalls_its_cache(kind: str, tm
     model.save_pretrained(tmp_path)
     make_tiny_tokenizer(tmp_path)
 
-    crowded = told(tmp_path, [prompts(), prompts()], num_blocks=NUM_BLOCKS)
-    alone = told(tmp_path, [[prompt] for prompt in prompts()], num_blocks=4 * NUM_BLOCKS, prefix_caching=False)
+    alone = told(tmp_path, [[asked] for asked in prompts()], num_blocks=4 * NUM_BLOCKS, prefix_caching=False)
+    again = guessed(prompts(), alone.answers)
+    crowded = told(tmp_path, [prompts(), again], num_blocks=NUM_BLOCKS, max_draft_tokens=6)
 
-    for prompt, outputs in zip(prompts(), alone.answers, strict=True):
+    for asked, outputs in zip(prompts(), alone.answers, strict=True):
         assert len(outputs) == NUM_OUTPUTS
-        check_greedy(model, prompt, outputs)
+        if asked.sampling is GREEDY:
+            check_greedy(model, asked.prompt, outputs)
     assert crowded.answers == [*alone.answers, *alone.answers]
+    drafts = crowded.last.drafts["prediction"]
+    assert 0 < drafts.kept < drafts.tokens
     assert crowded.last.prefix_hits > 0
     assert crowded.last.preemptions > 0 or kind in FORGETFUL or not crowded.last.groups
