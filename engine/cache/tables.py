@@ -251,6 +251,7 @@ class BlockTables:
             assert table.first <= group.first_seen(computed) // self.block_size, "what is still seen is still held"
             for block in table.blocks_from(computed // self.block_size):
                 assert self.pool.owners(block) == 1, f"{sequence.id} would write shared block {block}"
+        assert held.num_blocks == needed, f"{sequence.id} holds places for what is not planned"
         if self.states.there and held.anything:
             assert held.slot is not None, "who holds a cache has a state"
             assert self.states.pool.owners(held.slot) == 1, "a live state has one owner"

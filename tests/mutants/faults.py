@@ -521,6 +521,76 @@ MUTANTS = (
         ("engine/plan.py", "_choose", "output_index=num_outputs", "output_index=sequence.ledger.planned"),
     ),
     mutant(
+        "drafts",
+        "a draft stands whatever the target chose in its place",
+        ("engine/step.py", "num_standing", "if draft != token", "if False"),
+    ),
+    mutant(
+        "drafts",
+        "positions of drafts that fell count as computed",
+        ("engine/commit.py", "Commit._apply", "chunk.owed_stop + max(0, len(accepted) - 1)", "chunk.stop"),
+    ),
+    mutant(
+        "drafts",
+        "a draft takes the place of the last token that may come",
+        ("engine/draft/drafts.py", "Drafts._most_for", "len(sequence.tokens) - 1", "len(sequence.tokens)"),
+    ),
+    mutant(
+        "drafts",
+        "a sequence that broke a step drafts as before",
+        (
+            "engine/plan.py",
+            "plan_step",
+            "_share_step(suspects[:1], limits, pace)",
+            "_add_drafts(_share_step(suspects[:1], limits, pace), limits, tables, pace, drafts)",
+        ),
+    ),
+    mutant(
+        "E6",
+        "blocks of drafts that fell stay with the sequence",
+        ("engine/cache/tables.py", "BlockTables._release_beyond", "if count < 0", "if count < -99"),
+    ),
+    mutant(
+        "E9",
+        "the state behind drafts that fell goes on",
+        ("engine/cache/slots.py", "StateSlots._pick", "if position == computed", "if position == computed + 1"),
+    ),
+    mutant(
+        "E9",
+        "a checkpoint behind drafts that fell is known",
+        ("engine/cache/slots.py", "StateSlots.commit", "if position <= computed and self", "if self"),
+    ),
+    mutant(
+        "E19",
+        "drafted tokens have the log-probability of the first",
+        (
+            "engine/commit.py",
+            "_accept",
+            "output.held.append((token, logprob))",
+            "output.held.append((token, chosen[0].logprob))",
+        ),
+    ),
+    mutant(
+        "E20",
+        "a stop within a draft ends nothing",
+        ("engine/commit.py", "_accept", "if stop is not None", "if stop is not None and len(accepted) == len(chosen)"),
+    ),
+    mutant(
+        "law 22",
+        "a draft is verified with the randomness of the token before",
+        ("engine/step.py", "Choose.after", "output_index=index", "output_index=self.output_index"),
+    ),
+    mutant(
+        "law 22",
+        "penalties do not see the drafts before",
+        ("engine/step.py", "Choose.after", "(*self.outputs, *drafts)", "self.outputs"),
+    ),
+    mutant(
+        "law 22",
+        "a stop that is too early is chosen behind a draft",
+        ("engine/step.py", "Choose.after", "if index < self.min_outputs", "if index < 0"),
+    ),
+    mutant(
         "native",
         "a row is written to the slot behind its own",
         ("engine/model/native_forward.py", "Rows._add_tables", "+ place % size for", "+ (place + 1) % size for"),
