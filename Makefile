@@ -26,7 +26,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache clean
+.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,9 @@ bench-precision: $(INSTALLED_DEV) $(FETCHED) ## measure what each choice of bits
 
 bench-cache: $(INSTALLED_DEV) $(FETCHED) ## measure what the cache takes, and what it saves
 	$(VENV)/bin/python -m benchmarks.bench_cache --model '$(MODEL)' $(ARGS)
+
+bench-drafts: $(INSTALLED_DEV) $(FETCHED) ## measure what drafts save, and what they cost
+	$(VENV)/bin/python -m benchmarks.bench_drafts --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info

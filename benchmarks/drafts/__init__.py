@@ -1,0 +1,1 @@
+"""What drafts save, and what they cost where they fail."""
