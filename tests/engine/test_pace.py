@@ -1,10 +1,12 @@
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from engine.pace import (
     ALONE_SECONDS,
+    LOOK_DRAFTS_EVERY,
     LOOK_EVERY,
     MAX_STRETCH,
     MIN_POSITIONS,
@@ -303,3 +305,49 @@ def test_a_price_grows_with_every_position_and_row() -> None:
 
     assert prices.of(0, 0, 0) == 0
     assert prices.of(0, 4, 0) < prices.of(0, 5, 0) < prices.of(1_000, 5, 0) < prices.of(1_000, 5, 1)
+
+
+# -- drafts -----------------------------------------------------------------------------------
+
+
+def draft_some(pace: Pace, steps: int, *, count: int, price: float, rest: float = 6.25) -> None:
+    for _ in range(steps):
+        num_drafts = 0 if pace.price_of_draft() is None else count
+        pace.observe(Load(Streams(1, 0), num_drafts=num_drafts), rest + price * num_drafts)
+
+
+def test_the_first_step_of_streams_alone_is_without_drafts() -> None:
+    pace = Pace()
+    assert pace.price_of_draft() is None
+
+    pace.observe(Load(Streams(1, 0)), 6.25)
+
+    assert pace.price_of_draft() is not None
+
+
+@pytest.mark.parametrize("price", [0.1, 0.5, 3.0])
+def test_what_a_drafted_token_costs_is_learned(price: float) -> None:
+    pace = Pace()
+
+    draft_some(pace, 60, count=8, price=price)
+
+    assert pace.price_of_draft() == pytest.approx(price, rel=0.1)
+    assert pace.seconds_of(Streams(1, 0)) == pytest.approx(6.25, rel=0.05)
+
+
+def test_now_and_then_a_step_shows_what_the_streams_take_without_drafts() -> None:
+    pace = Pace()
+    draft_some(pace, 2, count=4, price=0.5)
+
+    bare = 0
+    for _ in range(3 * LOOK_DRAFTS_EVERY):
+        bare += pace.price_of_draft() is None
+        draft_some(pace, 1, count=4, price=0.5)
+
+    assert bare in (2, 3)
+
+
+def test_a_load_tells_drafts_from_prompts() -> None:
+    drafted = replace(a_chunk(9, 4, chooses=True), num_drafts=3, source="lookup")
+
+    assert load_of([drafted]) == Load(Streams(count=1, context=10), num_drafts=3)

@@ -428,3 +428,17 @@ async def test_the_same_path_answers_without_its_prefix() -> None:
         answer = await client.post("/chat/completions", json=chat())
 
     assert answer.status_code == 200
+
+
+async def test_a_prediction_reaches_the_engine_as_tokens() -> None:
+    engine = FakeEngine()
+
+    await whole(chat(prediction={"type": "content", "content": "guess"}, max_draft_tokens=3), engine=engine)
+    parts = [{"type": "text", "text": "gu"}, {"type": "text", "text": "ess"}]
+    await whole(chat(prediction={"type": "content", "content": parts}), engine=engine)
+    await whole(chat(prediction={"type": "content", "content": "x" * 1000}), engine=engine)
+
+    first, second, third = engine.requests
+    assert (first.prediction, first.max_draft_tokens) == (tuple(b"guess"), 3)
+    assert (second.prediction, second.max_draft_tokens) == (tuple(b"guess"), None)
+    assert third.prediction == tuple(b"x" * engine.info.context_length)

@@ -86,3 +86,37 @@ def test_logits_that_are_no_numbers_name_the_sequence(value: float) -> None:
 
     with pytest.raises(LogitsNotFinite, match="sequence second"):
         answer((chunk("first"), chunk("second")), logits, answer_rows)
+
+
+def drafted(*drafts: int, top: int | None = None) -> Chunk:
+    """A chunk of one owed token and some drafts."""
+    choose = Choose(GREEDY, 0, 0, top_logprobs=top)
+    return Chunk(Ticket("a", 0, 1, 0, (Table((0,)),)), (1, *drafts), choose, num_drafts=len(drafts), source="lookup")
+
+
+def test_a_token_is_chosen_behind_each_draft_that_stands_and_one_more() -> None:
+    (result,) = answer((drafted(3, 4, 2, top=0),), rows(3, 4, 1, 0), answer_rows)
+
+    assert [each.token for each in result.chosen] == [3, 4, 1]
+    assert [each.logprob and each.logprob.token for each in result.chosen] == [3, 4, 1]
+
+
+def test_logits_behind_a_draft_that_fell_may_be_anything() -> None:
+    logits = rows(3, 1, 1)
+    logits[2, 0] = math.nan
+
+    (result,) = answer((drafted(3, 4),), logits, answer_rows)
+
+    assert [each.token for each in result.chosen] == [3, 1]
+    with pytest.raises(LogitsNotFinite):
+        answer((drafted(3, 1),), logits, answer_rows)
+
+
+def test_a_draft_is_verified_as_its_own_output() -> None:
+    early = Choose(Sampling(0, 0.0, frequency_penalty=2.0), 0, 3, outputs=(4,), banned=(2,), min_outputs=5)
+    chunk = Chunk(Ticket("a", 0, 1, 0, (Table((0,)),)), (1, 4, 4), early, num_drafts=2, source="lookup")
+    logits = torch.tensor([[0.0, 1.0, 9.0, 2.0, 5.0], [0.0, 1.0, 9.0, 2.0, 7.0], [0.0, 1.0, 9.0, 2.0, 7.5]])
+
+    (result,) = answer((chunk,), logits, answer_rows)
+
+    assert [each.token for each in result.chosen] == [4, 4, 2]
