@@ -77,7 +77,7 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    max_draft_tokens, drafter, layout, num_checkpoints, reserved_outputs, *rest = parts
+    layout, max_draft_tokens, drafter, num_checkpoints, reserved_outputs, *rest = parts
     max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = rest
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
@@ -100,9 +100,9 @@ def _shape(parts: tuple[Any, ...]) -> Shape:
 
 
 shapes = one_of_each(
+    ("full", *LAYOUTS),
     (2, 0, 1, 5),
     DRAFTERS,
-    ("full", *LAYOUTS),
     (2, 0, 6),
     (0, 0, 4),
     (3, 1, 2, 4),

@@ -31,6 +31,7 @@ HOST_FILES = (
         "test_plan",
         "test_commit",
         "test_publish",
+        "test_drafted_steps",
     ),
     *("test_stream", "test_view", "test_engine"),
 )

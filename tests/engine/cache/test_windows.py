@@ -73,6 +73,17 @@ def test_a_window_gives_back_what_no_later_query_sees_and_full_attention_nothing
     tables.check([sequence])
 
 
+def test_each_group_gives_back_by_its_own_window() -> None:
+    layout = Layout((CacheGroup((0,), ROWS, Reach.WINDOW, 9), CacheGroup((1,), ROWS, Reach.WINDOW, 3)))
+    tables = some_tables(12, layout=layout)
+    sequence = running(tables)
+
+    compute(tables, sequence, 12)
+
+    assert firsts(sequence) == [(12 + 1 - 9) // 2, (12 + 1 - 3) // 2]
+    tables.check([sequence])
+
+
 def test_what_is_planned_gives_nothing_back_before_it_is_computed() -> None:
     tables = some_tables(12, layout=MIXED)
     sequence = running(tables)
