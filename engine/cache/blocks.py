@@ -147,11 +147,6 @@ class BlockPool:
         if block in self._cached:
             self._evict(block)
 
-    def put_first(self, block: int) -> None:
-        """Let a cached block be the next to be evicted."""
-        if block in self._cached:
-            self._cached.move_to_end(block, last=False)
-
     def free_units(self) -> list[int]:
         """The units that have neither owner nor content."""
         return sorted(self._free)

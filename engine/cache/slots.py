@@ -15,6 +15,7 @@ from engine.stats import BlockCounts
 
 EVERY_BLOCKS = 16  # of a prompt: the way back from anywhere in a long document that others share
 EVERY_ANSWER_BLOCKS = 4  # of an answer: what the next turn of a conversation computes again at most
+PROMPT_PART = 4  # one prompt's checkpoints on the way are at most one of so many: it leaves others theirs
 
 
 class StateSlots:
@@ -76,31 +77,38 @@ class StateSlots:
             for position in self._worthy(sequence, upto):
                 if self.pool.num_available:
                     held.taking.append((position, self.pool.reserve(1)[0]))
+        held.taking.sort()
         return tuple(held.taking)
 
     def _worthy(self, sequence: Sequence, upto: int) -> list[int]:
-        """The block borders beyond `computed` and not beyond `upto` where a later request may want to start."""
+        """The block borders beyond `computed` and not beyond `upto` where a later request may start, the ends first."""
         computed, size = sequence.ledger.computed, self.block_size
         ends = {self.last_border(sequence), sequence.stem // size * size}
-        on_the_way = [at for at in self._borders(computed, upto) if self._is_on_the_way(sequence, at)]
-        if self.pool.num_free <= len(ends):  # these evict nothing
-            on_the_way = [at for at in on_the_way if at > sequence.num_prompt]
-        return sorted({at for at in ends if computed < at <= upto} | set(on_the_way))
+        on_the_way = (*self._within_prompt(sequence, upto), *self._within_answer(sequence, upto))
+        return [at for at in sorted(ends) if computed < at <= upto] + [at for at in on_the_way if at not in ends]
 
     def last_border(self, sequence: Sequence) -> int:
         """The last position that a request with the same tokens could start from."""
-        return self._border_within(len(sequence.tokens))
+        return (len(sequence.tokens) - 1) // self.block_size * self.block_size
 
-    def _border_within(self, num_tokens: int) -> int:
-        return (num_tokens - 1) // self.block_size * self.block_size
+    def _within_prompt(self, sequence: Sequence, upto: int) -> range:
+        """Borders on the way of a prompt, half as many each time that they would be more than one prompt's part."""
+        num_prompt, every = sequence.num_prompt, EVERY_BLOCKS
+        most = max(1, self.pool.num_available // PROMPT_PART)
+        while num_prompt // (every * self.block_size) > most:
+            every *= 2
+        return self._borders(sequence.ledger.computed, min(upto, num_prompt), every)
 
-    def _borders(self, start: int, stop: int) -> range:
-        size = self.block_size
-        return range((start // size + 1) * size, stop + 1, size)
+    def _within_answer(self, sequence: Sequence, upto: int) -> range:
+        """Borders on the way of an answer: the last one that is sure to be computed, and those behind drafts."""
+        start, stop = max(sequence.ledger.computed, sequence.num_prompt), min(upto, len(sequence.tokens))
+        surely = self._borders(start, stop, EVERY_ANSWER_BLOCKS)
+        return self._borders(surely[-1] - 1 if surely else start, upto, EVERY_ANSWER_BLOCKS)
 
-    def _is_on_the_way(self, sequence: Sequence, position: int) -> bool:
-        every = EVERY_ANSWER_BLOCKS if position > sequence.num_prompt else EVERY_BLOCKS
-        return position % (every * self.block_size) == 0
+    def _borders(self, start: int, stop: int, every: int) -> range:
+        """The ends of every so many blocks beyond `start` and not beyond `stop`."""
+        step = every * self.block_size
+        return range((start // step + 1) * step, stop + 1, step)
 
     def commit(self, sequence: Sequence, prefix: Prefix) -> None:
         """Make known what the committed step wrote, and let go of what it started from."""
@@ -113,7 +121,7 @@ class StateSlots:
             if position <= computed and self.index.insert(prefix, position // self.block_size - 1, slot):
                 self.pool.keep(slot)
                 self.pool.release([slot])
-                self._rank(sequence, prefix, position, slot)
+                self._note_latest(sequence, prefix, position)
             else:
                 self.pool.release([slot])
         held.taking.clear()
@@ -128,20 +136,15 @@ class StateSlots:
             self.pool.release([given_back])
         held.ring.clear()
 
-    def _rank(self, sequence: Sequence, prefix: Prefix, position: int, slot: int) -> None:
-        """Of an answer's checkpoints the last is enough; those within a prompt go first when slots run out."""
-        if position > sequence.num_prompt:
-            self._drop_latest(sequence.held, prefix)
-            sequence.held.latest = position
-        elif position < self._border_within(sequence.num_prompt) and position != sequence.stem:
-            self.pool.put_first(slot)
-
-    def _drop_latest(self, held: Held, prefix: Prefix) -> None:
-        if held.latest is None:
+    def _note_latest(self, sequence: Sequence, prefix: Prefix, position: int) -> None:
+        """Of an answer's checkpoints the last is enough."""
+        held = sequence.held
+        if position <= sequence.num_prompt:
             return
-        slot = self.index.find(prefix, held.latest // self.block_size - 1)
+        slot = None if held.latest is None else self.index.find(prefix, held.latest // self.block_size - 1)
         if slot is not None:
             self.pool.drop(slot)
+        held.latest = position
 
     def release(self, held: Held) -> None:
         """Give back all slots of a sequence."""

@@ -178,7 +178,7 @@ def test_blocks_of_one_kind_are_counted_apart_and_what_is_free_is_free_for_all()
     assert pool.counts_of(1) == BlockCounts(free=3, allocated=2, shared=2, cached=0)
 
 
-def test_a_cached_block_may_be_evicted_at_once_or_be_the_next_and_one_with_owners_may_not() -> None:
+def test_a_cached_block_may_be_evicted_at_once_and_one_with_owners_may_not() -> None:
     pool, evicted = pool_of(4)
     blocks = pool.reserve(3)
     cache(pool, blocks)
@@ -186,13 +186,9 @@ def test_a_cached_block_may_be_evicted_at_once_or_be_the_next_and_one_with_owner
 
     pool.drop(blocks[0])
     pool.drop(blocks[1])
-    assert evicted == [blocks[1]]
-    pool.reserve(2)
-    pool.release(blocks[:1])
-    pool.put_first(blocks[0])
-    pool.reserve(1)
 
-    assert evicted == [blocks[1], blocks[0]]
+    assert evicted == [blocks[1]]
+    assert pool.owners(blocks[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -268,15 +264,12 @@ class PoolMachine(RuleBasedStateMachine):
         assert self.pool.num_available == before + freed
 
     @precondition(lambda self: self.known)
-    @rule(index=st.integers(0, 5), at_once=st.booleans())
-    def evict(self, index: int, *, at_once: bool) -> None:
+    @rule(index=st.integers(0, 5))
+    def evict(self, index: int) -> None:
         block = sorted(self.known)[index % len(self.known)]
         owners = self.pool.owners(block)
-        if at_once:
-            self.pool.drop(block)
-        else:
-            self.pool.put_first(block)
-        assert (block in self.known) == (not at_once or owners > 0), "what has owners stays"
+        self.pool.drop(block)
+        assert (block in self.known) == (owners > 0), "what has owners stays"
 
     @invariant()
     def the_accounts_agree(self) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.cache.slots import EVERY_ANSWER_BLOCKS, EVERY_BLOCKS
+from engine.cache.hits import Match
+from engine.cache.slots import EVERY_ANSWER_BLOCKS, EVERY_BLOCKS, PROMPT_PART
 from engine.cache.tables import BlockTables
 from engine.ledger import Planned
 from engine.sequence import Sequence
@@ -12,6 +13,7 @@ from tests.engine.cache.places import a_sequence, answer, commit, compute, plan,
 PROMPT = (2, 3, 4, 5, 6, 7, 8)  # three blocks of two, and one more
 ON_THE_WAY = EVERY_BLOCKS * 2  # positions
 LONG = tuple(range(2, 2 + ON_THE_WAY + 9))
+BOOK = tuple(range(1000, 1000 + 4 * ON_THE_WAY + 1))
 
 
 def some_slots(num_slots: int = 6, *, num_blocks: int = 60, prefix_caching: bool = True) -> BlockTables:
@@ -115,11 +117,54 @@ def test_a_long_prompt_leaves_checkpoints_on_the_way() -> None:
     assert [position for position, _ in plan(tables, sequence, len(LONG))] == [ON_THE_WAY, len(LONG) - 1]
 
 
-def test_those_on_the_way_are_taken_only_while_slots_are_free() -> None:
-    tables = some_slots(num_slots=3)
+@pytest.mark.parametrize(
+    ("num_slots", "every"), [(4 * PROMPT_PART + 1, 1), (3 * PROMPT_PART + 1, 2), (1 * PROMPT_PART + 1, 4), (2, 4)]
+)
+def test_the_fewer_slots_there_are_the_farther_apart_those_on_the_way_stand(num_slots: int, every: int) -> None:
+    tables = some_slots(num_slots, num_blocks=200)
+    sequence = running(tables, BOOK)
+
+    taken = []
+    for upto in range(ON_THE_WAY, len(BOOK) - 1, ON_THE_WAY):
+        taken += [position for position, _ in plan(tables, sequence, upto)]
+        commit(tables, sequence, upto)
+
+    assert taken == list(range(every * ON_THE_WAY, len(BOOK) - 1, every * ON_THE_WAY))
+    tables.check([sequence])
+
+
+def test_a_prompts_end_has_the_last_slot_before_those_on_the_way() -> None:
+    tables = some_slots(num_slots=2)
     sequence = running(tables, LONG)
 
     assert [position for position, _ in plan(tables, sequence, len(LONG))] == [len(LONG) - 1]
+
+
+def test_those_on_the_way_take_slots_that_nobody_used_for_longer() -> None:
+    tables = some_slots(num_slots=4)
+    for number, token in enumerate((9, 8, 7)):
+        known(tables, (token,) * 3, number=2 + number)
+    assert tables.states.counts().free == 1
+    known(tables, (9, 9, 9), number=5)  # used again
+
+    compute(tables, running(tables, LONG), ON_THE_WAY + 2)
+
+    assert found(tables, (*LONG[: ON_THE_WAY + 2], 1)) == ON_THE_WAY
+    assert [found(tables, (token,) * 3) for token in (9, 8, 7)] == [2, 0, 2]
+
+
+def test_one_long_prompt_leaves_other_prompts_most_of_their_ends() -> None:
+    tables = some_slots(num_slots=9, num_blocks=200)
+    others = [(token,) * 3 for token in range(2, 10)]
+    for number, prompt in enumerate(others):
+        known(tables, prompt, number=2 + number)
+
+    known(tables, (*BOOK, 1, 1))
+
+    kept = [prompt for prompt in others if found(tables, prompt)]
+    assert kept == others[-5:], "two are on the way, one is the end"
+    assert found(tables, (*BOOK[: 3 * ON_THE_WAY], 1)) == 2 * ON_THE_WAY
+    assert found(tables, (*BOOK, 1, 1)) == len(BOOK) + 1
 
 
 def test_the_end_of_a_stem_that_others_share_is_worth_a_checkpoint() -> None:
@@ -156,6 +201,18 @@ def test_an_answer_leaves_a_checkpoint_every_few_blocks_and_only_the_last_stays(
     assert tables.states.counts().cached == 2, "the prompt's end, and the answer's last"
     assert found(tables, tuple(sequence.tokens)) == border
     assert found(tables, PROMPT) == 6
+
+
+def test_an_answer_that_is_computed_again_takes_one_slot_a_step_on_the_way() -> None:
+    tables = some_slots(num_slots=8)
+    sequence = running(tables)
+    every = EVERY_ANSWER_BLOCKS * 2
+    compute(tables, sequence, 6)
+    answer(tables, sequence, *range(2, 2 + 3 * every))
+    tables.preempt(sequence)
+    tables.seat(sequence, Match(firsts=(0,), tables=((),)))
+
+    assert [position for position, _ in plan(tables, sequence, len(sequence.tokens))] == [3 * every, 3 * every + 6]
 
 
 def test_an_answers_checkpoint_takes_the_slot_of_another_prompts() -> None:
@@ -325,17 +382,18 @@ def test_a_checkpoint_is_no_room_for_who_starts_from_it() -> None:
     assert not tables.has_room(0, tables.match(heir))
 
 
-def test_those_within_a_prompt_are_evicted_before_the_end_of_any() -> None:
+def test_checkpoints_give_way_by_when_they_were_last_used() -> None:
     tables = some_slots(num_slots=5)
-    known(tables, (9, 9, 9), number=2)
     known(tables, LONG)
+    known(tables, (9, 9, 9), number=2)
     assert tables.states.counts().cached == 3
+    known(tables, (*LONG[: ON_THE_WAY + 1], 1), number=3)  # starts from the one on the way
 
-    tables.states.pool.reserve(tables.states.counts().free + 1)
+    tables.states.pool.reserve(tables.states.counts().free + 2)
 
-    assert found(tables, (9, 9, 9)) == 2
-    assert found(tables, (*LONG, 2)) == len(LONG) - 1
-    assert found(tables, (*LONG[: ON_THE_WAY + 2], 1, 2, 3)) == 0
+    assert found(tables, (*LONG, 2)) == ON_THE_WAY, "the prompt's end is gone"
+    assert found(tables, (9, 9, 9)) == 0
+    assert found(tables, (*LONG[: ON_THE_WAY + 1], 1, 2)) == ON_THE_WAY
 
 
 def test_a_prompt_that_fills_its_last_block_keeps_the_checkpoint_that_its_repetition_starts_from() -> None:
