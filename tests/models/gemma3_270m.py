@@ -18,6 +18,7 @@ from engine.model.gguf import quick_gguf
 from engine.model.runner import ModelRunner
 from engine.request import OutputToken, Request, Sampling, Stopping
 from engine.stats import BlockCounts
+from tests.models.drafted import check_drafts
 
 MODEL = Path(__file__).parent.parent.parent / ".models" / "gemma-3-270m.Q4_K_M.gguf"
 PASSAGE = Path(__file__).with_name("passage.txt")
@@ -126,3 +127,7 @@ def test_the_next_turn_computes_no_more_than_the_last_partial_block(story: Story
     computed = NUM_PROMPT + NUM_OUTPUTS - 1  # the last output has no place in the cache yet
 
     assert story.cached_tokens == computed // BLOCK_SIZE * BLOCK_SIZE
+
+
+def test_200_requests_are_answered_alike_with_any_drafts() -> None:
+    check_drafts(MODEL)

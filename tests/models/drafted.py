@@ -1,0 +1,159 @@
+"""Many requests of one real model, without drafts and with every kind of them: what must not change."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence as Run
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from config.settings import Settings
+from engine.build import Built, build
+from engine.model.runner import ModelRunner
+from engine.pace import Pace
+from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
+from engine.stats import Snapshot
+
+NUM_PROMPTS = 200
+NUM_OUTPUTS = 24
+NUM_ALONE = 40  # of them with nobody beside them
+KINDS = ("right", "half right", "shifted", "wrong")  # guesses
+ROOMY, CROWDED = 2_000, 44  # blocks of 16 positions; the small cache makes sequences give way to each other
+MAX_SEQUENCES = 16
+OPENINGS = ("Tell me of", "List five kinds of", "Repeat three times:", "Write a line of code about", "What is")
+THINGS = ("tides", "harbours", "sorting numbers", "the moon", "rye bread", "a lighthouse", "bees", "old maps")
+SAMPLINGS = (
+    Sampling(seed=0, temperature=0.0),
+    Sampling(seed=1, temperature=0.8, top_p=0.9),
+    Sampling(seed=0, temperature=0.0, frequency_penalty=0.6, presence_penalty=0.2),
+    Sampling(seed=2, temperature=1.1, top_k=40, repetition_penalty=1.2),
+    Sampling(seed=3, temperature=0.7, logit_bias=((30, 3.0), (260, -2.0))),
+)
+
+
+class Careless(Pace):
+    """Takes every draft for free, so that none is left out."""
+
+    def price_of_draft(self) -> float | None:
+        """Nothing."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one request was answered: its tokens with log-probabilities, its text, and how it ended."""
+
+    tokens: tuple[OutputToken, ...]
+    text: str
+    reason: str
+    matched: str | int | None
+
+
+def requests(built: Built) -> list[Request]:
+    """Different prompts, ways to choose and ways to end."""
+    return [_request(built, number) for number in range(NUM_PROMPTS)]
+
+
+def _request(built: Built, number: int) -> Request:
+    text = f"{OPENINGS[number % len(OPENINGS)]} {THINGS[number % len(THINGS)]} ({number})."
+    prompt = built.tokenizer.encode_chat(
+        [{"role": "user", "content": text}],
+        add_generation_prompt=True,
+        continue_final_message=False,
+        template_kwargs={},
+    )
+    stopping = Stopping(
+        max_tokens=NUM_OUTPUTS,
+        min_tokens=8 if number % 4 == 1 else 0,
+        strings=(". ", "\n\n") if number % 3 == 1 else (),
+        eos_ids=built.tokenizer.eos_ids if number % 2 else frozenset(),
+    )
+    sampling = SAMPLINGS[number % len(SAMPLINGS)]
+    return Request(f"r{number}", tuple(prompt), sampling, stopping, top_logprobs=2)
+
+
+def with_guesses(asked: Run[Request], told: Run[Told], kind: str) -> list[Request]:
+    """The same requests, each with a guess at its answer: right, half right, or wrong in every place."""
+    return [
+        replace(request, prediction=_bent(tuple(token.id for token in answer.tokens), kind, number))
+        for number, (request, answer) in enumerate(zip(asked, told, strict=True))
+    ]
+
+
+def _bent(tokens: tuple[int, ...], kind: str, number: int) -> tuple[int, ...]:
+    chance = random.Random(number)
+    match kind:
+        case "right":
+            return tokens
+        case "half right":
+            return tuple(token if chance.random() < 0.5 else chance.randrange(3, 300) for token in tokens)
+        case "shifted":
+            cut = chance.randrange(max(1, len(tokens)))
+            return (*tokens[:cut], *(chance.randrange(3, 300) for _ in range(chance.randrange(4))), *tokens[cut + 2 :])
+        case _:
+            return tuple(token + 1 if token > 3 else token + 2 for token in tokens)
+
+
+@contextmanager
+def serving(path: Path, *, num_blocks: int) -> Iterator[Built]:
+    """The model with a cache of so many blocks."""
+    tree = {
+        "model": {"path": str(path), "max_context": 512},
+        "cache": {"num_blocks": num_blocks},
+        "engine": {"max_sequences": MAX_SEQUENCES, "max_waiting": NUM_PROMPTS, "reserved_outputs": 0},
+    }
+    built = build(Settings.model_validate(tree), progress=lambda _: None)
+    built.engine._pace = Careless()
+    runner = built.engine._runner
+    assert isinstance(runner, ModelRunner)
+    try:
+        yield built
+    finally:
+        runner.close()
+
+
+def told(built: Built, rounds: Run[Run[Request]]) -> tuple[list[list[Told]], Snapshot]:
+    """Answer all requests of a round at once, one round after the other; the engine at the end."""
+
+    async def tell() -> tuple[list[list[Told]], Snapshot]:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(built.engine.run())
+            answers = [await asyncio.gather(*(_answer(built, request) for request in asked)) for asked in rounds]
+            last = built.engine.snapshot()
+            built.engine.stop()
+        return answers, last
+
+    return asyncio.run(tell())
+
+
+def check_drafts(path: Path) -> None:
+    """No kind of draft changes anything of any answer, alone or in a crowd, with preemptions and hits."""
+    with serving(path, num_blocks=ROOMY) as roomy:
+        asked = requests(roomy)
+        (plain,), _ = told(roomy, [[replace(request, max_draft_tokens=0) for request in asked]])
+    guessed = [with_guesses(asked, plain, kind) for kind in KINDS]
+    with serving(path, num_blocks=CROWDED) as crowded:
+        answers, last = told(crowded, [asked, *guessed])
+    with serving(path, num_blocks=ROOMY) as roomy:
+        alone, _ = told(roomy, [[request] for request in guessed[1][:NUM_ALONE]])
+
+    for kind, found in zip(("none", *KINDS), answers, strict=True):
+        assert found == plain, f"with {kind} guesses"
+    assert [found for (found,) in alone] == plain[:NUM_ALONE]
+    assert last.preemptions > 0
+    assert last.prefix_hits > 0
+    for source in ("prediction", "prompt_lookup"):
+        assert 0 < last.drafts[source].kept < last.drafts[source].tokens, last.drafts
+
+
+async def _answer(built: Built, request: Request) -> Told:
+    deltas: list[Delta] = []
+    end: End | None = None
+    async with built.engine.open(request) as stream:
+        async for delta in stream:
+            deltas.append(delta)
+            end = delta.end
+    assert end is not None, "every stream has its end"
+    assert end.error is None, end.error
+    tokens = tuple(token for delta in deltas for token in delta.tokens)
+    return Told(tokens, "".join(delta.text for delta in deltas), end.reason.value, end.matched)
