@@ -13,15 +13,20 @@ from engine.model.runner import ModelRunner
 from engine.pace import Pace
 from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
 from engine.stats import Snapshot
+from engine.text import Tokenizer
 
 NUM_PROMPTS = 200
 NUM_OUTPUTS = 24
 NUM_ALONE = 40  # of them with nobody beside them
 KINDS = ("right", "half right", "shifted", "wrong")  # guesses
-ROOMY, CROWDED = 2_000, 44  # blocks of 16 positions; the small cache makes sequences give way to each other
+ROOMY = 2_000  # blocks of 16 positions
 MAX_SEQUENCES = 16
 OPENINGS = ("Tell me of", "List five kinds of", "Repeat three times:", "Write a line of code about", "What is")
 THINGS = ("tides", "harbours", "sorting numbers", "the moon", "rye bread", "a lighthouse", "bees", "old maps")
+BEGINNING = (  # of prompts where there is no chat template to give them one
+    "The harbour master keeps a book in which he writes down who comes in, who leaves, how high the water stands and "
+    "what the wind does. Somebody asks him every morning, and he answers as well as he can. "
+)
 SAMPLINGS = (
     Sampling(seed=0, temperature=0.0),
     Sampling(seed=1, temperature=0.8, top_p=0.9),
@@ -56,12 +61,7 @@ def requests(built: Built) -> list[Request]:
 
 def _request(built: Built, number: int) -> Request:
     text = f"{OPENINGS[number % len(OPENINGS)]} {THINGS[number % len(THINGS)]} ({number})."
-    prompt = built.tokenizer.encode_chat(
-        [{"role": "user", "content": text}],
-        add_generation_prompt=True,
-        continue_final_message=False,
-        template_kwargs={},
-    )
+    prompt = _encoded(built.tokenizer, text)
     stopping = Stopping(
         max_tokens=NUM_OUTPUTS,
         min_tokens=8 if number % 4 == 1 else 0,
@@ -70,6 +70,17 @@ def _request(built: Built, number: int) -> Request:
     )
     sampling = SAMPLINGS[number % len(SAMPLINGS)]
     return Request(f"r{number}", tuple(prompt), sampling, stopping, top_logprobs=2)
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
+    if not tokenizer.has_chat_template:
+        return tokenizer.encode(BEGINNING + text, add_special_tokens=True)
+    return tokenizer.encode_chat(
+        [{"role": "user", "content": text}],
+        add_generation_prompt=True,
+        continue_final_message=False,
+        template_kwargs={},
+    )
 
 
 def with_guesses(asked: Run[Request], told: Run[Told], kind: str) -> list[Request]:
@@ -126,13 +137,16 @@ def told(built: Built, rounds: Run[Run[Request]]) -> tuple[list[list[Told]], Sna
     return asyncio.run(tell())
 
 
-def check_drafts(path: Path) -> None:
-    """No kind of draft changes anything of any answer, alone or in a crowd, with preemptions and hits."""
+def check_drafts(path: Path, *, num_blocks: int) -> None:
+    """No kind of draft changes anything of any answer, alone or in a crowd, with preemptions and hits.
+
+    The crowd's cache has `num_blocks`: few enough that sequences give way to each other.
+    """
     with serving(path, num_blocks=ROOMY) as roomy:
         asked = requests(roomy)
         (plain,), _ = told(roomy, [[replace(request, max_draft_tokens=0) for request in asked]])
     guessed = [with_guesses(asked, plain, kind) for kind in KINDS]
-    with serving(path, num_blocks=CROWDED) as crowded:
+    with serving(path, num_blocks=num_blocks) as crowded:
         answers, last = told(crowded, [asked, *guessed])
     with serving(path, num_blocks=ROOMY) as roomy:
         alone, _ = told(roomy, [[request] for request in guessed[1][:NUM_ALONE]])
@@ -140,8 +154,8 @@ def check_drafts(path: Path) -> None:
     for kind, found in zip(("none", *KINDS), answers, strict=True):
         assert found == plain, f"with {kind} guesses"
     assert [found for (found,) in alone] == plain[:NUM_ALONE]
-    assert last.preemptions > 0
-    assert last.prefix_hits > 0
+    assert last.preemptions > 0, last
+    assert last.prefix_hits > 0, last
     for source in ("prediction", "prompt_lookup"):
         assert 0 < last.drafts[source].kept < last.drafts[source].tokens, last.drafts
 

@@ -130,4 +130,4 @@ def test_the_next_turn_computes_no_more_than_the_last_partial_block(story: Story
 
 
 def test_200_requests_are_answered_alike_with_any_drafts() -> None:
-    check_drafts(MODEL)
+    check_drafts(MODEL, num_blocks=24)
