@@ -7,7 +7,8 @@ from engine.cache.layout import LANES, StateArray, StateGroup
 from engine.errors import ModelUnsupported
 
 INPUTS, STATE = "inputs", "state"  # the arrays of a layer: a convolution's last inputs, what a scan carries
-RECURRENT = frozenset({"linear_attention", "mamba", "mamba2", "conv", "recurrent"})  # kinds of layers that have no rows
+SCAN, CONVOLUTION = "linear_attention", "conv"
+RECURRENT = frozenset({SCAN, "mamba", "mamba2", CONVOLUTION, "recurrent"})  # kinds of layers that have no rows
 BESIDE = "hybrid"  # a layer with a mixer and attention side by side
 
 
@@ -16,19 +17,28 @@ def read_states(config: object) -> tuple[StateGroup, ...]:
 
     Raises ModelUnsupported where layers are of a recurrent kind, and the model is not one whose states are known.
     """
-    layers = _recurrent_layers(config)
+    kinds, model = layer_kinds(config), str(getattr(config, "model_type", None))
+    check_kinds(model, kinds)
+    layers = tuple(layer for layer, kind in enumerate(kinds) if _is_recurrent(kind))
     if not layers:
         return ()
-    model = str(getattr(config, "model_type", None))
-    if model not in MODELS:
-        kind, known = layer_kinds(config)[layers[0]], ", ".join(sorted(MODELS))
-        raise ModelUnsupported(f"{model} can't be served: its layers of type {kind} are not run, only those of {known}")
     kind, arrays = MODELS[model]
     return (StateGroup(kind, layers, arrays(config)),)
 
 
-def _recurrent_layers(config: object) -> tuple[int, ...]:
-    return tuple(layer for layer, kind in enumerate(layer_kinds(config)) if kind in RECURRENT or kind == BESIDE)
+def check_kinds(model: str, kinds: Sequence[str]) -> None:
+    """Raise ModelUnsupported with the first kind of recurrent layers that is not run in a model of this type."""
+    own = KINDS.get(model, {SCAN, "mamba"})
+    for kind in filter(_is_recurrent, kinds):
+        if model not in MODELS or kind not in own:
+            known = f"type {sorted(own)[0]}" if model in MODELS else ", ".join(sorted(MODELS))
+            raise ModelUnsupported(
+                f"{model} can't be served: its layers of type {kind} are not run, only those of {known}"
+            )
+
+
+def _is_recurrent(kind: str) -> bool:
+    return kind in RECURRENT or kind == BESIDE
 
 
 def layer_kinds(config: object) -> Sequence[str]:
@@ -40,9 +50,18 @@ def layer_kinds(config: object) -> Sequence[str]:
 def _sizes(config: object, *names: str) -> tuple[int, ...]:
     values = tuple(getattr(config, name, None) for name in names)
     for name, value in zip(names, values, strict=True):
-        if not isinstance(value, int):
-            raise ModelUnsupported(f"the model's config has {name} {value!r}, and a recurrent layer needs a number")
+        if not isinstance(value, int) or value < 1:
+            raise ModelUnsupported(
+                f"the model's config has {name} {value!r}, and a recurrent layer needs a whole number of at least 1"
+            )
     return tuple(int(value) for value in values if value is not None)
+
+
+def _check_shared(config: object, many: str, few: str) -> None:
+    """Raise ModelUnsupported unless each of few groups is shared by equally many heads."""
+    heads, groups = _sizes(config, many, few)
+    if heads % groups:
+        raise ModelUnsupported(f"the model's config has {many} {heads}, which is no multiple of {few}, {groups}")
 
 
 def _inputs(taps: int, channels: int) -> StateArray:
@@ -69,6 +88,7 @@ def _by_head(*names: str) -> Callable[[object], tuple[StateArray, ...]]:
 
     def arrays(config: object) -> tuple[StateArray, ...]:
         heads, dim, states, groups, taps = _sizes(config, *names)
+        _check_shared(config, names[0], names[3])
         return (_inputs(taps, heads * dim + 2 * groups * states), StateArray(STATE, (heads, states, dim)))
 
     return arrays
@@ -76,6 +96,7 @@ def _by_head(*names: str) -> Callable[[object], tuple[StateArray, ...]]:
 
 def _delta(config: object) -> tuple[StateArray, ...]:
     key_heads, value_heads = _sizes(config, "linear_num_key_heads", "linear_num_value_heads")
+    _check_shared(config, "linear_num_value_heads", "linear_num_key_heads")
     key_dim, value_dim = _sizes(config, "linear_key_head_dim", "linear_value_head_dim")
     (taps,) = _sizes(config, "linear_conv_kernel_dim")
     channels = 2 * key_heads * key_dim + value_heads * value_dim
@@ -103,3 +124,4 @@ MODELS: dict[str, tuple[str, Callable[[object], tuple[StateArray, ...]]]] = {
     "lfm2": ("short convolution", _short),
     "lfm2_moe": ("short convolution", _short),
 }
+KINDS = {"falcon_h1": {BESIDE}, "lfm2": {CONVOLUTION}, "lfm2_moe": {CONVOLUTION}}  # of layers, where not scans alone

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape
-from engine.cache.mixers import BESIDE, RECURRENT, layer_kinds, read_states
+from engine.cache.mixers import BESIDE, RECURRENT, check_kinds, layer_kinds, read_states
 from engine.errors import ModelUnsupported
 
 REACHES = {
@@ -35,6 +35,14 @@ def read_layout(config: object, dtype: str, *, in_lanes: bool) -> Layout:
     return Layout(groups, states, owners)
 
 
+def check_layer_kinds(model: str, kinds: Sequence[str]) -> None:
+    """Raise ModelUnsupported with the first kind of layers that is not run in a model of this type."""
+    check_kinds(model, kinds)
+    for kind in kinds:
+        if kind not in REACHES and kind not in RECURRENT:
+            raise ModelUnsupported(f"the model has layers of type {kind}, whose state this engine does not keep")
+
+
 def _rules(config: object) -> list[tuple[Reach, int] | None]:
     """For each layer which positions it sees; None where it has no rows."""
     num_layers = field(config, "num_hidden_layers", "n_layer", "num_layers")
@@ -44,14 +52,13 @@ def _rules(config: object) -> list[tuple[Reach, int] | None]:
         if getattr(config, "model_type", None) in WINDOWS_EVERYWHERE and isinstance(window, int):
             return [(Reach.WINDOW, positive(config, "sliding_window"))] * num_layers
         return [(Reach.FULL, 0)] * num_layers
+    check_layer_kinds(str(getattr(config, "model_type", None)), kinds)
     return [_rule(config, kind) for kind in kinds]
 
 
 def _rule(config: object, kind: str) -> tuple[Reach, int] | None:
     if kind in RECURRENT:
         return None
-    if kind not in REACHES:
-        raise ModelUnsupported(f"the model has layers of type {kind}, whose state this engine does not keep")
     match REACHES[kind]:
         case Reach.FULL:
             return (Reach.FULL, 0)

@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Protocol
 
 from transformers import PreTrainedConfig
 
+from engine.cache.reading import check_layer_kinds
 from engine.errors import ModelError
 from engine.model.gguf_names import FAMILIES as GGUF_FAMILIES
 from engine.model.gguf_reader import GgufFile, Strings
@@ -20,6 +22,21 @@ CONFIG_SIZES = (
     *("vocab_size", "hidden_size", "n_embd", "num_hidden_layers", "n_layer", "num_attention_heads", "n_head"),
     *("num_key_value_heads", "head_dim", "intermediate_size", "n_inner", *CONTEXT_FIELDS),
 )
+MIXER_SIZES = (
+    *("state_size", "expand", "conv_kernel", "n_groups", "num_heads", "chunk_size", "time_step_rank"),
+    *("mamba_d_state", "mamba_expand", "mamba_d_conv", "mamba_n_groups", "mamba_n_heads", "mamba_d_head"),
+    *("mamba_chunk_size", "mamba_d_ssm", "mamba_dt_rank", "attn_layer_period", "expert_layer_period"),
+    *("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim"),
+    *("linear_conv_kernel_dim", "full_attention_interval", "decoder_sparse_step", "conv_L_cache", "block_multiple_of"),
+)
+_INNER, _HEADS = ("mamba_expand", "hidden_size"), ("mamba_n_heads", "mamba_d_head")
+MIXER_WIDTHS = {  # by model: what gives a mixer's width, how many heads it has, and how wide they are
+    "mamba2": (("expand", "hidden_size"), "num_heads", "head_dim"),
+    "bamba": (_INNER, *_HEADS),
+    "granitemoehybrid": (_INNER, *_HEADS),
+    "falcon_h1": (("mamba_d_ssm",), *_HEADS),
+}
+CHOSEN = "auto"  # what transformers works out of other sizes
 GGUF_NEEDED = ("block_count", "context_length", "embedding_length", "attention.head_count")
 GGUF_SIZES = (
     *("attention.head_count_kv", "attention.key_length", "attention.value_length"),
@@ -67,13 +84,22 @@ def terms_of(file: GgufFile) -> Terms:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ModelError where a size in a folder's config.json can't be one; the rest is for its reader to judge."""
+    """Raise ModelError where a folder's config.json has a size that can't be one, or kinds of layers that are not run.
+
+    The rest is for its reader to judge.
+    """
     try:
         fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except ValueError:
         return
-    if isinstance(fields, dict):
-        _check_numbers("config.json", {name: fields[name] for name in CONFIG_SIZES if name in fields})
+    if not isinstance(fields, dict):
+        return
+    values = {name: fields[name] for name in (*CONFIG_SIZES, *MIXER_SIZES) if name in fields}
+    _check_numbers("config.json", {name: value for name, value in values.items() if value != CHOSEN})
+    _check_widths(fields)
+    for name in ("layer_types", "layers_block_type"):
+        if isinstance(kinds := fields.get(name), list):
+            check_layer_kinds(str(fields.get("model_type")), [str(kind) for kind in kinds])
 
 
 def check_file(file: GgufFile) -> None:
@@ -101,6 +127,18 @@ def _check_numbers(file: str, values: Mapping[str, object]) -> None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ModelError(f"{file}: {name} is {value!r:.80}, and must be a whole number of at least 1")
+
+
+def _check_widths(fields: Mapping[str, object]) -> None:
+    """Raise ModelError where a mixer's heads don't make up its width."""
+    names, *parts = MIXER_WIDTHS.get(str(fields.get("model_type")), ((), "", ""))
+    sizes = [size for name in names if isinstance(size := fields.get(name), int)]
+    heads, dim = (fields.get(part) for part in parts)
+    if len(sizes) != len(names) or not isinstance(heads, int):
+        return
+    if prod(sizes) % heads or (isinstance(dim, int) and prod(sizes) != heads * dim):
+        width, told = " x ".join(names), f"{parts[0]} is {heads}, {parts[1]} {dim}"
+        raise ModelError(f"config.json: {told}, and these heads don't make up {width}, {prod(sizes)}")
 
 
 def check_heads(config: PreTrainedConfig, terms: Terms) -> None:

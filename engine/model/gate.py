@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import Layout
 from engine.cache.memory import UnitMemory
+from engine.cache.mixers import layer_kinds
 from engine.cache.reading import read_layout
 from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
@@ -115,7 +116,14 @@ def _refusing(config: PreTrainedConfig) -> Iterator[None]:
     except ModelUnsupported:
         raise
     except Exception as error:  # whatever a model's code raises on a batch that it does not expect
-        raise ModelUnsupported(f"{config.model_type} can't be served: a small copy failed with {error!r}") from error
+        raise ModelUnsupported(f"{config.model_type} can't be served: {_reason(config, error)}") from error
+
+
+def _reason(config: PreTrainedConfig, error: Exception) -> str:
+    """What is told of a small copy that failed: a kind of layers that its code has no entry for, by its name."""
+    if isinstance(error, KeyError) and (kind := error.args[0]) in layer_kinds(config):
+        return f"its layers of type {kind} are not run"
+    return f"a small copy failed with {error!r}"
 
 
 def _fault(path: Path, model: PreTrainedModel, small: PreTrainedConfig, expected: list[Tensor]) -> str | None:

@@ -15,7 +15,7 @@ from transformers import (
     Qwen3NextConfig,
 )
 
-from engine.cache.mixers import read_states
+from engine.cache.mixers import check_kinds, read_states
 from engine.cache.reading import read_layout
 from engine.errors import ModelUnsupported
 
@@ -83,7 +83,7 @@ def test_what_a_sequence_s_state_is_follows_from_the_config(
     ("config", "layers"),
     [
         (MambaConfig(**SMALL), []),
-        (Mamba2Config(**SMALL, num_heads=4, head_dim=32), []),
+        (Mamba2Config(**SMALL, num_heads=4, head_dim=32, n_groups=2), []),
         (FalconH1Config(**SMALL, **HEADS, **MAMBA2, mamba_d_ssm=128), [(0, 1, 2)]),
         (BambaConfig(**SMALL, **HEADS, **MAMBA2, attn_layer_indices=[0]), [(0,)]),
         (JambaConfig(**SMALL, **HEADS, attn_layer_period=2, attn_layer_offset=1), [(1,)]),
@@ -110,5 +110,42 @@ def test_a_recurrent_layer_of_an_unknown_model_is_refused_by_its_kind() -> None:
 def test_a_size_that_is_no_number_is_refused_by_its_name() -> None:
     config = SimpleNamespace(model_type="lfm2", layer_types=["conv"], conv_L_cache=3, hidden_size=None)
 
-    with pytest.raises(ModelUnsupported, match="hidden_size None, and a recurrent layer needs a number"):
+    with pytest.raises(ModelUnsupported, match="hidden_size None, and a recurrent layer needs a whole number"):
         read_states(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (MambaConfig(**SMALL, conv_kernel=0), "conv_kernel 0, .* at least 1"),
+        (MambaConfig(**SMALL, state_size=-1), "state_size -1, .* at least 1"),
+        (Mamba2Config(**SMALL, num_heads=4, head_dim=32, n_groups=0), "n_groups 0, .* at least 1"),
+        (
+            Mamba2Config(**SMALL, num_heads=4, head_dim=32, n_groups=3),
+            "num_heads 4, which is no multiple of n_groups, 3",
+        ),
+        (
+            FalconH1Config(**SMALL, **HEADS, **(MAMBA2 | {"mamba_n_groups": 3}), mamba_d_ssm=128),
+            "mamba_n_heads 4, which is no multiple of mamba_n_groups, 3",
+        ),
+        (JambaConfig(**SMALL, **HEADS, mamba_d_conv=0), "mamba_d_conv 0, .* at least 1"),
+        (Qwen3NextConfig(**SMALL, **HEADS, linear_num_key_heads=0), "linear_num_key_heads 0, .* at least 1"),
+        (
+            Qwen3NextConfig(**SMALL, **HEADS, linear_num_key_heads=3, linear_num_value_heads=4),
+            "linear_num_value_heads 4, which is no multiple of linear_num_key_heads, 3",
+        ),
+        (Lfm2Config(**SMALL, **HEADS, layer_types=["conv"] * 3, conv_L_cache=0), "conv_L_cache 0, .* at least 1"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused_by_their_names(config: PreTrainedConfig, told: str) -> None:
+    with pytest.raises(ModelUnsupported, match=told):
+        read_states(config)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "own"),
+    [("lfm2", "mamba", "conv"), ("falcon_h1", "conv", "hybrid"), ("qwen3_next", "hybrid", "linear_attention")],
+)
+def test_a_recurrent_layer_of_another_model_s_kind_is_refused(model: str, kind: str, own: str) -> None:
+    with pytest.raises(ModelUnsupported, match=f"layers of type {kind} are not run, only those of type {own}"):
+        check_kinds(model, ["full_attention", own, kind])

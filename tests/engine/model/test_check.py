@@ -1,3 +1,4 @@
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -5,8 +6,9 @@ import pytest
 from torch import nn
 from transformers import GPT2Config, PreTrainedConfig
 
-from engine.errors import ModelError
+from engine.errors import ModelError, ModelUnsupported
 from engine.model.check import (
+    MIXER_SIZES,
     Terms,
     check_file,
     check_folder,
@@ -20,6 +22,7 @@ from engine.model.gguf_reader import GgufFile
 from engine.model.recognise import recognise
 from tests.engine.model.gguf_files import write_llama
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS, make_model
+from tests.models.recurrent import RECURRENT
 
 EVERY = ARCHITECTURES | VARIANTS | EXPERTS | OTHERS
 
@@ -90,6 +93,54 @@ def test_a_size_in_a_config_that_is_none_is_named_with_its_value(tmp_path: Path,
     (tmp_path / "config.json").write_text(f'{{"{name}": {value}}}')
 
     with pytest.raises(ModelError, match=rf"^config\.json: {name} is .*, and must be a whole number of at least 1"):
+        check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", MIXER_SIZES)
+def test_so_is_a_size_of_a_recurrent_layer(tmp_path: Path, name: str) -> None:
+    for value in (0, -2, "wide"):
+        (tmp_path / "config.json").write_text(json.dumps({name: value}))
+
+        with pytest.raises(ModelError, match=rf"^config\.json: {name} is {value!r}, and must be a whole number"):
+            check_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "told"),
+    [
+        ("mamba2", {"num_heads": 3}, "num_heads is 3, head_dim 32, .* don't make up expand x hidden_size, 128"),
+        ("bamba", {"mamba_d_head": 31}, "mamba_d_head 31, .* don't make up mamba_expand x hidden_size, 128"),
+        ("granite-hybrid", {"mamba_n_heads": 3, "mamba_d_head": "auto"}, "mamba_n_heads is 3, mamba_d_head auto"),
+        ("falcon-h1", {"mamba_d_ssm": 100}, "don't make up mamba_d_ssm, 100"),
+    ],
+)
+def test_heads_that_do_not_make_up_a_mixer_are_named_with_their_numbers(
+    tmp_path: Path, name: str, changed: dict[str, object], told: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(RECURRENT[name]().to_dict() | changed))
+
+    with pytest.raises(ModelError, match=told):
+        check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_whole_recurrent_config_passes(tmp_path: Path, name: str) -> None:
+    config = RECURRENT[name]().to_dict()
+    automatic = {field: "auto" for field in ("time_step_rank", "mamba_dt_rank", "mamba_d_head") if field in config}
+    for changed in ({}, automatic, {"mamba_d_ssm": None}):
+        (tmp_path / "config.json").write_text(json.dumps(config | changed))
+
+        check_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"), [("layer_types", "mamba"), ("layer_types", "telepathy"), ("layers_block_type", "recurrent")]
+)
+def test_a_kind_of_layers_is_refused_by_the_name_that_the_file_has(tmp_path: Path, field: str, kind: str) -> None:
+    config = {"model_type": "gemma3_text", field: ["sliding_attention", kind]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+
+    with pytest.raises(ModelUnsupported, match=f"layers of type {kind}"):
         check_folder(tmp_path)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     BloomConfig,
+    Gemma3TextConfig,
     GPTNeoConfig,
     LlamaConfig,
     MambaConfig,
@@ -116,6 +117,15 @@ def test_a_model_that_goes_past_our_attention_is_refused(kernels: Kernels | None
 def test_what_a_small_copy_raises_is_the_reason() -> None:
     with pytest.raises(ModelUnsupported, match="phi3 can't be served: a small copy failed with"):
         check_structure(Phi3Config(hidden_act="nonsense"), None)
+
+
+def test_a_kind_of_layers_that_a_model_has_no_word_for_is_the_reason() -> None:
+    config = Gemma3TextConfig(num_hidden_layers=2, layer_types=["full_attention", "chunked_attention"])
+
+    with pytest.raises(
+        ModelUnsupported, match=r"gemma3_text can't be served: its layers of type chunked_attention are"
+    ):
+        check_structure(config, None)
 
 
 @pytest.mark.parametrize("config", [BloomConfig(), MiniMaxConfig(num_hidden_layers=2)])
