@@ -77,9 +77,7 @@ def _add_drafts(
     grants: list[Grant], limits: Limits, tables: BlockTables, pace: Pace, drafts: Drafts
 ) -> tuple[Grant, ...]:
     """The grants of a step of streams alone, with the drafts that it is worth."""
-    most = min(limits.max_positions, limits.max_logit_rows) - sum(_num_rows(grant.sequence, 1) for grant in grants)
-    most = min([most, *([] if tables.num_draft_states is None else [tables.num_draft_states])])
-    price = pace.price_of_draft()
+    most, price = _room_for_drafts(grants, limits, tables), pace.price_of_draft()
     if most <= 0 or price is None:
         return tuple(grants)
     found = [drafts.draft(grant.sequence) for grant in grants]
@@ -94,6 +92,12 @@ def _add_drafts(
         grant if draft is None or count == 0 else replace(grant, draft=draft.cut(count))
         for grant, draft, count in zip(grants, found, counts, strict=True)
     )
+
+
+def _room_for_drafts(grants: list[Grant], limits: Limits, tables: BlockTables) -> int:
+    """How many tokens a step of these streams may draft: each is a position, a row of logits and perhaps a state."""
+    room = min(limits.max_positions, limits.max_logit_rows) - sum(_num_rows(grant.sequence, 1) for grant in grants)
+    return room if tables.num_draft_states is None else min(room, tables.num_draft_states)
 
 
 def _all_fit(grants: Iterable[Grant], tables: BlockTables) -> bool:
