@@ -9,33 +9,34 @@ from transformers.pytorch_utils import Conv1D
 from engine.cache.lanes import LaneStorage
 from engine.model.batch import Span, slots_of
 from engine.model.encoding import Encoded, encode
-from engine.model.kernels import ops
+from engine.model.kernels.attention import AttentionForm, CachedAttention, make_step
 from engine.model.kernels.cache import form_of
-from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import Matrix, pack
-from engine.model.padding import apart
+from engine.model.kernels.native import Step
+from engine.model.kernels.product import MatrixProduct, Place
+from engine.model.padding import Filling, apart
 
 
 class PackedLinear(nn.Module):
     """A linear layer whose matrix is packed; it shares nothing with the one that it replaces."""
 
-    def __init__(self, matrix: Matrix, bias: Tensor | None, *, kernels: Kernels, pool: int) -> None:
+    def __init__(self, matrix: Matrix, bias: Tensor | None, *, place: Place, filling: Filling) -> None:
         super().__init__()
         self.matrix = matrix
         self.bias = None if bias is None else bias.detach().float().contiguous()
         self.weight = torch.empty(0)  # for modules that ask for its type: float32 goes in and comes out
-        self.form = [matrix.outputs, matrix.inputs, int(matrix.kind), matrix.block, int(matrix.has_min)]
-        self.level, self.pool = int(kernels.level), pool
+        self._product = MatrixProduct(place, matrix.weight(), self.bias)
+        self._filling = filling
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[…, inputs] -> […, outputs]; narrow rows lie apart."""
-        rows = inputs.reshape(-1, inputs.shape[-1]).float()
-        out: Tensor = ops.linear(rows, self.matrix.data, self.bias, self.form, self.level, self.pool)
+        """[…, inputs] -> […, outputs], zeros for padding; narrow rows lie apart."""
+        rows = inputs.reshape(-1, self.matrix.inputs).float()
+        out = self._product(rows, self._filling.own(len(rows)))
         return apart(out.view(*inputs.shape[:-1], self.matrix.outputs).to(inputs.dtype))
 
 
 def pack_linears(
-    model: nn.Module, *, kernels: Kernels, pool: int, reencode: Callable[[Encoded], Encoded]
+    model: nn.Module, *, place: Place, filling: Filling, reencode: Callable[[Encoded], Encoded]
 ) -> list[PackedLinear]:
     """Put a PackedLinear in the place of every linear layer; the matrices that nothing else holds are freed."""
     packed = []
@@ -45,8 +46,8 @@ def pack_linears(
                 parameters = dict(child.named_parameters())
                 weight = parameters["weight"].detach()
                 encoded = encode(weight.t().contiguous() if type(child) is Conv1D else weight)
-                matrix = pack(kernels.library, reencode(encoded))
-                linear = PackedLinear(matrix, parameters.get("bias"), kernels=kernels, pool=pool)
+                matrix = pack(place.kernels.library, reencode(encoded))
+                linear = PackedLinear(matrix, parameters.get("bias"), place=place, filling=filling)
                 setattr(parent, name, linear)
                 packed.append(linear)
     return packed
@@ -55,12 +56,13 @@ def pack_linears(
 class KernelAttention:
     """The attention of all layers of one model over one cache, by the native kernels; knows the step that runs."""
 
-    def __init__(self, storage: LaneStorage, *, kernels: Kernels, pool: int) -> None:
+    def __init__(self, storage: LaneStorage, place: Place) -> None:
         self.storage = storage
         self.calls = dict.fromkeys(storage.cells, 0)  # by layer, for whoever wants to see that all were made
-        self._level, self._pool = int(kernels.level), pool
-        self._num_rows = 0
-        self._step: list[Tensor] = []
+        self._place = place
+        self._layers: dict[tuple[int, AttentionForm], CachedAttention] = {}
+        self._tables: list[Tensor] = []
+        self._step = Step()
 
     def begin(self, spans: Sequence[Span]) -> None:
         """Take the spans of the step that follows."""
@@ -74,9 +76,10 @@ class KernelAttention:
                 table = span.tables[number]
                 rows_of_table.append((span.row, span.start, span.length, len(units) - table.first))
                 units.extend(table.units)
-        self._num_rows = len(positions)
         flat = [(each.units * size + each.offsets).tolist() for each in slots]
-        self._step = [torch.tensor(values, dtype=torch.int32) for values in (positions, flat, rows, units)]
+        self._tables = [torch.tensor(values, dtype=torch.int32) for values in (positions, flat, rows, units)]
+        self._tables[2] = self._tables[2].view(num_tables, len(spans), 4)  # also where no layer attends
+        self._step = make_step(self._tables)
 
     def attend(
         self,
@@ -109,20 +112,16 @@ class KernelAttention:
     ) -> Tensor:
         """`parts`: queries, and K and V as far as the layer writes them."""
         self.calls[layer] += 1
-        storage, count, query = self.storage, self._num_rows, parts[0]
-        group, shared = storage.layout.group_of(layer), storage.layout.owner_of(layer) != layer
+        group, (query, *_) = self.storage.layout.group_of(layer), parts
+        form = AttentionForm(len(query), group.window(window) or 0, group.chunk or 0, softcap or 0.0, len(parts) == 1)
+        if (layer, form) not in self._layers:
+            self._layers[layer, form] = self._make(layer, form, sinks)
+        count, padded = self._step.num_rows, query.shape[1]
         rows = torch.cat([part[:, :count].transpose(0, 1).reshape(count, -1) for part in parts], dim=1)
-        mixed = ops.attention(
-            rows.float(),
-            list(storage.cells[layer].tensors),
-            self._step,
-            None if sinks is None else sinks.float().contiguous(),
-            [len(query), group.window(window) or 0, group.chunk or 0, int(shared)],
-            list(form_of(storage, layer)),
-            softcap or 0.0,
-            self._level,
-            self._pool,
-        )
-        out = query.new_zeros(query.shape[1], len(query), group.rows.value_dim)
-        out[:count] = mixed.view(count, len(query), -1)
-        return out
+        mixed = self._layers[layer, form](rows.float(), self._step, padded)
+        return mixed.view(padded, len(query), group.rows.value_dim).to(query.dtype)
+
+    def _make(self, layer: int, form: AttentionForm, sinks: Tensor | None) -> CachedAttention:
+        """A layer's sinks are a parameter, which no step changes."""
+        cells, rows = self.storage.cells[layer].tensors, form_of(self.storage, layer)
+        return CachedAttention(self._place, cells, rows, form, None if sinks is None else sinks.float().contiguous())

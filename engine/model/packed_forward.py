@@ -18,12 +18,13 @@ from engine.model.encoding import Encoded
 from engine.model.experts import settle_routers
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
+from engine.model.kernels.product import Place
 from engine.model.kernels.sampling import NativeSampler
 from engine.model.mixers.attach import attach_mixers, normed_widths
 from engine.model.native_scans import NativeScans
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.packed_groups import PackedGroups
-from engine.model.padding import NARROW, settle_paddings
+from engine.model.padding import NARROW, Filling, settle_paddings
 from engine.model.recurrence import Recurrence
 from engine.step import Plan
 
@@ -53,10 +54,12 @@ class PackedForward:
         self._library = kernels.library
         self.pool = self._library.open_pool(num_threads)
         self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)
+        place = Place(kernels, self.pool)
         self._model = model.eval()
-        make_groups = functools.partial(PackedGroups, kernels=kernels, pool=self.pool, reencode=reencode)
+        self._filling = Filling()
+        make_groups = functools.partial(PackedGroups, place=place, reencode=reencode)
         adapt(model, make_groups)
-        linears = pack_linears(model, kernels=kernels, pool=self.pool, reencode=reencode)
+        linears = pack_linears(model, place=place, filling=self._filling, reencode=reencode)
         model.float()  # what is left: norms, embeddings, routers
         settle_routers(model)
         body = [linear for linear in linears if linear is not model.get_output_embeddings()]
@@ -72,7 +75,7 @@ class PackedForward:
         self.paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=model.dtype)
         if not self.paddings:
             raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
-        self.attention = KernelAttention(storage, kernels=kernels, pool=self.pool)
+        self.attention = KernelAttention(storage, place)
         attach(model, self.attention)
         self.recurrence = Recurrence(states, NativeScans(kernels, self.pool))
         attach_mixers(model, self.recurrence)
@@ -81,6 +84,7 @@ class PackedForward:
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
         batch = make_batch(plan, self.paddings)
+        self._filling.begin(batch)
         self.attention.begin(batch.spans)
         self.recurrence.begin(batch.spans)
         output = self._model(

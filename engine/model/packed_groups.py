@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from engine.model.encoding import Encoded, encode
-from engine.model.kernels import ops
-from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import pack
-from engine.model.kernels.native import Kind, Weight
+from engine.model.kernels.product import GroupedProduct, Place
 from engine.model.parameters import alike
 
 
@@ -21,23 +18,15 @@ class PackedGroups(nn.Module):
         weights: Tensor,
         biases: Tensor | None,
         *,
-        kernels: Kernels,
-        pool: int,
+        place: Place,
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         super().__init__()
         parts = alike([reencode(encode(weight.contiguous())) for weight in weights])
-        self.matrices = [pack(kernels.library, part) for part in parts]
-        array = (Weight * len(self.matrices))(*(matrix.weight() for matrix in self.matrices))
-        self.weights = torch.frombuffer(bytearray(array), dtype=torch.uint8)
+        self.matrices = [pack(place.kernels.library, part) for part in parts]
         self.biases = None if biases is None else biases.detach().float().contiguous()
-        first = self.matrices[0]
-        self.form = [first.outputs, first.inputs, int(first.kind is Kind.F32)]
-        self.level, self.pool = int(kernels.level), pool
+        self._product = GroupedProduct(place, [matrix.weight() for matrix in self.matrices], self.biases)
 
     def forward(self, rows: Tensor, starts: Sequence[int]) -> Tensor:
         """As `Grouped`."""
-        out: Tensor = ops.grouped(
-            rows.float(), list(starts), self.weights, self.biases, self.form, self.level, self.pool
-        )
-        return out.to(rows.dtype)
+        return self._product(rows.float(), starts).to(rows.dtype)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.model.batch import Batch
 from engine.model.rows import PATTERNS, Trials, trial_of
 
 
@@ -33,6 +34,23 @@ SENSITIVE: tuple[Callable[[Tensor], Tensor], ...] = (
     functional.softplus,
     _mean_square,
 )
+
+
+class Filling:
+    """How many rows of the step that runs are padding, so that products need not be made of them."""
+
+    def __init__(self) -> None:
+        self._padded = self._own = 0
+
+    def begin(self, batch: Batch) -> None:
+        """Take the step that follows."""
+        self._padded = batch.ids.shape[1]
+        # As many rows of logits might be taken for the batch's.
+        self._own = self._padded if len(batch.logit_rows) == self._padded else batch.num_rows
+
+    def own(self, num_rows: int) -> int:
+        """How many of a tensor's rows are worth computing: its padding is not, if it has as many rows as the batch."""
+        return self._own if num_rows == self._padded else num_rows
 
 
 def apart(rows: Tensor) -> Tensor:

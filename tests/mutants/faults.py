@@ -678,7 +678,12 @@ MUTANTS = (
     mutant(
         "native",
         "rows are split for float32 matrices too",
-        ("engine/model/kernels/ops.py", "linear", "level == Level.AMX and kind != Kind.F32", "level == Level.AMX"),
+        (
+            "engine/model/kernels/product.py",
+            "_Product.__init__",
+            "place.kernels.level is Level.AMX and weight.kind != Kind.F32",
+            "place.kernels.level is Level.AMX",
+        ),
     ),
     mutant(
         "native",
@@ -727,8 +732,13 @@ MUTANTS = (
     ),
     mutant(
         "native",
-        "rows of groups are split for float32 matrices too",
-        ("engine/model/kernels/ops.py", "grouped", "level == Level.AMX and not plain_rows", "level == Level.AMX"),
+        "the last row of a batch is taken for padding",
+        ("engine/model/padding.py", "Filling.begin", "else batch.num_rows", "else batch.num_rows - 1"),
+    ),
+    mutant(
+        "native",
+        "what the last product left stands in the rows of padding",
+        ("engine/model/kernels/product.py", "_Product.run", "out[num_rows:].zero_()", "pass"),
     ),
     mutant(
         "modules",

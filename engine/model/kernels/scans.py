@@ -1,4 +1,7 @@
-"""The recurrent layers as torch operators, each with a fake implementation, so that a graph with them can be traced.
+"""The recurrent layers on the kernels.
+
+Each is a torch operator too, `torch.ops.tidemark.convolve` and so on, with a fake implementation for whoever traces a
+graph with it; modules call it without torch's dispatch.
 
 `spans` [chunks, 4] and `checkpoints` [checkpoints, 3] are int32, as recurrent.h has them. Rows may be columns of
 wider ones. What is put out is zero in rows behind the spans.
@@ -12,7 +15,6 @@ from engine.model.kernels.native import Level, Library
 from engine.model.kernels.recurrent import Columns, Convolution, DeltaRule, Selection, StateStep
 
 
-@torch.library.custom_op("tidemark::convolve", mutates_args=("states",))
 def convolve(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     rows: Tensor,
     weight: Tensor,
@@ -47,7 +49,6 @@ def convolve(  # noqa: PLR0913, PLR0917  # an operator's schema has no structure
     return out
 
 
-@torch.library.custom_op("tidemark::select", mutates_args=("states",))
 def select(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     rows: list[Tensor],
     gate: Tensor | None,
@@ -95,7 +96,6 @@ def select(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     return out
 
 
-@torch.library.custom_op("tidemark::apply_delta_rule", mutates_args=("states",))
 def apply_delta_rule(  # noqa: PLR0913, PLR0917  # an operator's schema has no structures
     rows: list[Tensor],
     a: Tensor,
@@ -135,7 +135,12 @@ def apply_delta_rule(  # noqa: PLR0913, PLR0917  # an operator's schema has no s
     return out
 
 
-@convolve.register_fake
+_convolve = torch.library.custom_op("tidemark::convolve", convolve, mutates_args=("states",))
+_select = torch.library.custom_op("tidemark::select", select, mutates_args=("states",))
+_apply_delta_rule = torch.library.custom_op("tidemark::apply_delta_rule", apply_delta_rule, mutates_args=("states",))
+
+
+@_convolve.register_fake
 def _(  # noqa: PLR0913, PLR0917  # as the operator
     rows: Tensor,
     weight: Tensor,
@@ -150,7 +155,7 @@ def _(  # noqa: PLR0913, PLR0917  # as the operator
     return rows.new_empty(rows.shape)
 
 
-@select.register_fake
+@_select.register_fake
 def _(  # noqa: PLR0913, PLR0917  # as the operator
     rows: list[Tensor],
     gate: Tensor | None,
@@ -168,7 +173,7 @@ def _(  # noqa: PLR0913, PLR0917  # as the operator
     return rows[0].new_empty(rows[0].shape)
 
 
-@apply_delta_rule.register_fake
+@_apply_delta_rule.register_fake
 def _(  # noqa: PLR0913, PLR0917  # as the operator
     rows: list[Tensor],
     a: Tensor,

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from engine.model.grouped import GroupMaker, RowGroups
 from engine.model.kernels.choice import Kernels
+from engine.model.kernels.product import Place
 from engine.model.linear import BATCH_LOADS, RowLinear, settle_rows
 from engine.model.packed_groups import PackedGroups
 from engine.model.precision import Precision, encode_as
@@ -27,7 +28,7 @@ def group_maker(kernels: Kernels | None, precision: Precision = "float32") -> It
         return
     pool = kernels.library.open_pool(2)
     yield functools.partial(
-        PackedGroups, kernels=kernels, pool=pool, reencode=functools.partial(encode_as, precision=precision)
+        PackedGroups, place=Place(kernels, pool), reencode=functools.partial(encode_as, precision=precision)
     )
     kernels.library.close_pool(pool)
 

@@ -15,6 +15,7 @@ from engine.cache.storage import KVStorage
 from engine.model.attention import PagedAttention, settle_geometries
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.native import Level
+from engine.model.kernels.product import Place
 from engine.model.packed import KernelAttention
 from engine.model.tiles import Geometry
 from tests.engine.model.attending import NUM_HEADS, CachedAttention, World, dense, groups_of, layout_of
@@ -58,7 +59,7 @@ def on_kernels(name: str, dtype: str, level: Level, *, num_threads: int = 1) -> 
     layout = make_layout(name, dtype, in_lanes=True)
     storage = LaneStorage(layout, num_units=units_for(layout), block_size=BLOCK_SIZE)
     with opened(num_threads) as pool:
-        yield KernelAttention(storage, kernels=Kernels(the_library(), level), pool=pool)
+        yield KernelAttention(storage, Place(Kernels(the_library(), level), pool))
 
 
 def worlds(attention: CachedAttention) -> World:

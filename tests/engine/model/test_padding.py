@@ -4,7 +4,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from engine.model.padding import NARROW, apart, settle_paddings
+from engine.model.batch import make_batch
+from engine.model.padding import NARROW, Filling, apart, settle_paddings
+from engine.request import Sampling
+from engine.step import Choose, Chunk, Plan, Score, Ticket
 
 
 def settle(width: int, *, quantum: int, max_rows: int) -> tuple[int, ...]:
@@ -58,3 +61,24 @@ def test_one_value_in_a_row_asks_for_no_more_rows_than_wide_rows_do() -> None:
         return settle_paddings(widths, quantum=4, max_rows=400, dtype=torch.float32)
 
     assert paddings(64, 1) == paddings(64)
+
+
+def filling(*chunks: Chunk) -> Filling:
+    """Of a batch that is padded to 8 rows."""
+    made = Filling()
+    made.begin(make_batch(Plan(1, chunks), (8,)))
+    return made
+
+
+def test_padding_is_known_by_the_number_of_rows() -> None:
+    choose = Choose(Sampling(seed=0), choice=0, output_index=0)
+    step = filling(Chunk(Ticket("a", 0, 1, 0, ()), (5, 6, 7), choose), Chunk(Ticket("b", 0, 1, 9, ()), (8, 9)))
+
+    assert [step.own(count) for count in (8, 1, 16)] == [5, 1, 16]
+
+
+def test_as_many_rows_of_logits_are_not_taken_for_a_padded_batch() -> None:
+    every = Score(0, (0,) * 7, 0)
+    step = filling(Chunk(Ticket("a", 0, 1, 0, ()), tuple(range(7)), Choose(Sampling(seed=0), 0, 0), every))
+
+    assert step.own(8) == 8

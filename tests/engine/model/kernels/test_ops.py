@@ -50,9 +50,8 @@ def test_linear_is_the_product_with_the_decoded_matrix(
 def test_grouped_is_linear_over_each_group_s_rows(kind: Kind, has_biases: bool, level: Level, pool: int) -> None:
     matrices = [pack(the_library(), random_matrix(kind, 37, 64, seed=group)) for group in range(3)]
     rows, biases = random(20, 64), random(3, 37, seed=1) if has_biases else None
-    form = [37, 64, int(kind is Kind.F32)]
 
-    out = ops.grouped(rows, [0, 6, 6, 20], weights_of(matrices), biases, form, level, pool)
+    out = ops.grouped(rows, [0, 6, 6, 20], weights_of(matrices), biases, 37, level, pool)
 
     first, last = ((rows[:6], 0), (rows[6:], 2))
     parts = [
@@ -71,9 +70,8 @@ def weights_of(matrices: list[Matrix]) -> Tensor:
 
 def test_grouped_keeps_the_laws_of_operators(level: Level, pool: int) -> None:
     matrices = [pack(the_library(), random_matrix(Kind.Q8, 37, 64, seed=group)) for group in range(2)]
-    form = [37, 64, 0]
 
-    torch.library.opcheck(ops.grouped, (random(5, 64), [0, 2, 5], weights_of(matrices), None, form, int(level), pool))
+    torch.library.opcheck(ops.grouped, (random(5, 64), [0, 2, 5], weights_of(matrices), None, 37, int(level), pool))
 
 
 def test_linear_keeps_the_laws_of_operators(level: Level, pool: int) -> None:

@@ -247,7 +247,7 @@ def test_the_operators_keep_the_laws_of_operators(name: str, pool: int) -> None:
     step = step_of([(0, 3, -1, 0)])
     with pytest.MonkeyPatch.context() as patch:
         for op in ("convolve", "select", "apply_delta_rule"):
-            check = functools.partial(torch.library.opcheck, getattr(scans, op))
+            check = functools.partial(torch.library.opcheck, getattr(torch.ops.tidemark, op).default)
             patch.setattr(scans, op, lambda *args, check=check: checks.append(functools.partial(check, args)))
         layer.native(torch.zeros(NUM_SLOTS, *layer.state_shape), slice(0, 4), step, Level.AVX2, pool)
 
@@ -259,6 +259,7 @@ def test_the_operators_keep_the_laws_of_operators(name: str, pool: int) -> None:
 def test_shapes_are_known_before_they_run() -> None:
     with FakeTensorMode():
         rows, spans, checkpoints = torch.empty(7, 64), torch.empty(1, 4), torch.empty(0, 3)
-        out = scans.convolve(rows, torch.empty(4, 64), None, torch.empty(2, 3, 64), spans, checkpoints, [7, 1], 0, 0)
+        states = torch.empty(2, 3, 64)
+        out = torch.ops.tidemark.convolve(rows, torch.empty(4, 64), None, states, spans, checkpoints, [7, 1], 0, 0)
 
     assert (out.shape, out.dtype) == ((7, 64), torch.float32)
