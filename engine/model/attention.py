@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from engine.cache.layout import RowShape
+from engine.cache.memory import UnitMemory
 from engine.cache.storage import KVStorage, Slots
 from engine.errors import ModelUnsupported
 from engine.model.batch import Span, slots_of
@@ -148,6 +149,11 @@ def _join(tiles: Tensor, num_tiles: int, highest: Tensor, total: Tensor, mixed: 
 class Attending(Protocol):
     """What the modules are handed: attention in torch's operators, or in the native kernels."""
 
+    @property
+    def storage(self) -> UnitMemory:
+        """The cache."""
+        ...
+
     def attend(
         self,
         layer: int,
@@ -192,13 +198,14 @@ def attend(
     Of the options `scaling`, `sliding_window`, `softcap` and `s_aux` are ours to heed.
     """
     paged: Attending | None = getattr(module, NAME, None)
-    if paged is None:
+    layer: int = getattr(module, "layer_idx", -1)
+    if paged is None or layer not in paged.storage.layout.places:
         raise ModelUnsupported(f"{type(module).__name__} calls attention, but is no layer of the cache")
     if attention_mask is not None:
         raise ModelUnsupported(f"{type(module).__name__} brings a mask of its own")
     scaling: float | None = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    layer: int = module.layer_idx  # type: ignore[assignment]  # nn.Module types its attributes as tensors or modules
+    _check_rows(module, paged.storage.layout.group_of(layer).rows, key[0], value[0])
     latent: Absorbing | None = getattr(module, LATENT, None)
     if latent is not None:
         mixed = paged.attend_latent(layer, latent.absorb(query[0] * scale), key[0, 0])
@@ -213,6 +220,14 @@ def attend(
         sinks=options.get("s_aux"),
     )
     return out.unsqueeze(0), None
+
+
+def _check_rows(module: nn.Module, rows: RowShape, key: Tensor, value: Tensor) -> None:
+    """Raise ModelUnsupported where a layer's K and V [kv heads, rows, dim] have other places in the cache."""
+    found = len(key), key.shape[-1], value.shape[-1]
+    if found != (rows.num_kv_heads, rows.key_dim, rows.value_dim):
+        told = f"{found[0]} kv heads x {found[1]}/{found[2]}"
+        raise ModelUnsupported(f"{type(module).__name__} makes K and V of {told}, and by the config it is {rows}")
 
 
 def attach(model: nn.Module, paged: Attending) -> None:

@@ -78,11 +78,12 @@ class FixedRows(nn.Module):
         self.router = router
         self.num_rows = num_rows
 
-    def forward(self, hidden_states: Tensor) -> tuple[Tensor, ...]:
-        """What the router says of rows [n, hidden]: tensors of n rows."""
+    def forward(self, hidden_states: Tensor, bias: Tensor | None = None) -> tuple[Tensor, ...]:
+        """What the router says of rows [n, hidden]: tensors of n rows. Some add a `bias` [experts] to their scores."""
+        more = () if bias is None else (bias,)
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
         padded = functional.pad(rows, (0, 0, 0, -len(rows) % self.num_rows))
-        found = [self.router(piece) for piece in padded.split(self.num_rows)]
+        found = [self.router(piece, *more) for piece in padded.split(self.num_rows)]
         return tuple(torch.cat(parts)[: len(rows)] for parts in zip(*found, strict=True))
 
 

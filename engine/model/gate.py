@@ -99,7 +99,8 @@ def _check(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
         if fault is None:
             return Verdict(path, tuple(faults), find_rotary(model) if path.straight else None)
         faults.append(f"{path}: {fault}")
-        model = _random_model(small)  # since a path of modules changes them
+        with _refusing(config):
+            model = _random_model(small)  # since a path of modules changes them
     raise ModelUnsupported(f"{config.model_type} can't be served: {'; '.join(faults)}")
 
 
@@ -287,14 +288,14 @@ class _Trial:
 
 
 def _random_model(config: PreTrainedConfig) -> PreTrainedModel:
-    """Random in every parameter: those that begin as zeros or ones would hide what they do."""
+    """Random in all that is stored: what begins as zeros or ones would hide what it does."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = AutoModelForCausalLM.from_config(config)
         assert isinstance(model, PreTrainedModel)
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        for stored in model.state_dict().values():
+            if stored.ndim == 1:
+                stored.add_(torch.randn_like(stored), alpha=0.1)
     freeze_rotary(model, CONTEXT)
     model.float().eval()
     return model

@@ -43,6 +43,7 @@ NUM_HEADS = 4
 MAX_EXPERTS, MAX_GROUPS, MAX_CHOSEN = 8, 4, 3
 EXPERT_FIELDS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 NUMBERED = ("moe_layers", "mlp_only_layers", "attn_layer_indices", "full_attn_idxs")  # lists of layers
+FIRST_DENSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")  # layers before those of experts
 DERIVED = ("layer_types", "layers_num_experts")  # what may follow from other options
 MAX_KINDS = 3  # different entries in a list with one a layer that says what kind each is
 
@@ -95,8 +96,9 @@ def _shrink_layers(small: PreTrainedConfig, config: PreTrainedConfig, layers: Se
     if shared := getattr(config, "num_kv_shared_layers", None):
         first_reader = config.num_hidden_layers - shared
         small.num_kv_shared_layers = sum(layer >= first_reader for layer in layers)
-    if dense := getattr(config, "first_k_dense_replace", None):
-        small.first_k_dense_replace = min(dense, 1)
+    for name in FIRST_DENSE:
+        if dense := getattr(config, name, None):
+            setattr(small, name, min(dense, 1))
     shrink_periods(small, config, layers)
     small.num_hidden_layers = len(layers)
 

@@ -221,15 +221,15 @@ EXPERTS: dict[str, Callable[[], PreTrainedConfig]] = {
 def make_model(config: PreTrainedConfig, *, seed: int = 0) -> PreTrainedModel:
     """A random float32 model of the config's class, its angles those of the whole context.
 
-    Random in every parameter: those that begin as zeros or ones would hide what they do.
+    Random in all that is stored: what begins as zeros or ones would hide what it does.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config)
         assert isinstance(model, PreTrainedModel)
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        for stored in model.state_dict().values():
+            if stored.ndim == 1:
+                stored.add_(torch.randn_like(stored), alpha=0.1)
     freeze_rotary(model, MAX_CONTEXT)
     model.eval()
     return model

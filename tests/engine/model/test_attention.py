@@ -203,6 +203,26 @@ def test_a_mask_of_the_model_s_own_is_refused() -> None:
         attend(layer, torch.empty(0), torch.empty(0), torch.empty(0), torch.empty(1))
 
 
+def test_a_layer_whose_heads_are_others_than_the_cache_s_is_refused_by_name() -> None:
+    layer, paged = Layer(), make_paged()
+    attach(layer, paged)
+    query, key = torch.zeros(1, NUM_HEADS, 4, KEY_DIM), torch.zeros(1, NUM_KV_HEADS, 4, KEY_DIM)
+
+    with pytest.raises(
+        ModelUnsupported, match="Layer makes K and V of 2 kv heads x 32/32, and by the config it is 2 kv heads x 32/16"
+    ):
+        attend(layer, query, key, key, None)
+
+
+def test_a_layer_that_the_cache_does_not_have_is_refused_by_name() -> None:
+    layer = Layer()
+    attach(layer, make_paged())
+    layer.layer_idx = 1
+
+    with pytest.raises(ModelUnsupported, match="Layer calls attention, but is no layer of the cache"):
+        attend(layer, torch.empty(0), torch.empty(0), torch.empty(0), None)
+
+
 def test_every_module_that_names_a_layer_is_handed_the_cache() -> None:
     model = nn.Sequential(Layer(), nn.Linear(2, 2))
     paged = make_paged()

@@ -105,6 +105,21 @@ def test_fixed_rows_are_padded_and_cut() -> None:
     assert torch.equal(sums, rows.sum(-1))
 
 
+class Biased(nn.Module):
+    """A router that adds what it is given."""
+
+    def forward(self, rows: Tensor, bias: Tensor) -> tuple[Tensor]:
+        return (rows + bias,)
+
+
+def test_fixed_rows_hand_a_bias_of_all_rows_on() -> None:
+    rows, bias = random_rows(10), torch.arange(64.0)
+
+    (found,) = FixedRows(Biased(), 8)(rows, bias)
+
+    assert torch.equal(found, rows + bias)
+
+
 def test_experts_that_no_row_chose_are_passed_over() -> None:
     model = feed_forward(CONFIGS[0])
     experts = replace_experts(model, settled)[0]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     BloomConfig,
+    DeepseekV3Config,
     Gemma3TextConfig,
     GPTNeoConfig,
     LlamaConfig,
@@ -16,6 +17,7 @@ from transformers import (
     Phi3Config,
     PhimoeConfig,
     PreTrainedConfig,
+    PreTrainedModel,
     Starcoder2Config,
 )
 from transformers.models.llama import modeling_llama
@@ -32,6 +34,7 @@ from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
 from engine.model.recognise import ACTIVATIONS, recognise
 from engine.model.recurrence import Recurrence
+from engine.model.shrink import shrink_config
 from engine.model.structure import Structure
 from engine.step import Chunk, Plan
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VARIANTS
@@ -117,6 +120,30 @@ def test_a_model_that_goes_past_our_attention_is_refused(kernels: Kernels | None
 def test_what_a_small_copy_raises_is_the_reason() -> None:
     with pytest.raises(ModelUnsupported, match="phi3 can't be served: a small copy failed with"):
         check_structure(Phi3Config(hidden_act="nonsense"), None)
+
+
+def test_a_small_copy_that_can_not_be_made_again_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, made = gate._random_model, []
+
+    def once(config: PreTrainedConfig) -> PreTrainedModel:
+        made.append(config)
+        if len(made) > 1:
+            raise KeyError("tidemark")
+        return plain(config)
+
+    monkeypatch.setattr(gate, "_random_model", once)
+
+    with pytest.raises(
+        ModelUnsupported, match=r"bloom can't be served: a small copy failed with KeyError\('tidemark'\)"
+    ):
+        check_structure(BloomConfig(), FASTEST)
+
+
+def test_what_is_stored_beside_parameters_is_random_too() -> None:
+    model = gate._random_model(shrink_config(DeepseekV3Config()))
+    [bias] = [buffer for name, buffer in model.named_buffers() if "e_score_correction_bias" in name]
+
+    assert bool(bias.all())
 
 
 def test_a_kind_of_layers_that_a_model_has_no_word_for_is_the_reason() -> None:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AutoModelForCausalLM, DeepseekV2Config, DeepseekV3Config, PreTrainedConfig
 
+from engine.cache.layout import CacheGroup, Layout, RowShape
+from engine.cache.storage import KVStorage
 from engine.errors import ModelUnsupported
 from engine.model.attention import NAME, attach
 from engine.model.kernels.choice import Kernels
@@ -41,6 +43,8 @@ class OneSequence:
 
     def __init__(self) -> None:
         self.rows: dict[int, Tensor] = {}
+        layout = Layout((CacheGroup((0, 1), RowShape(1, RANK + TURNED, RANK, "float32", latent=True)),))
+        self.storage = KVStorage(layout, num_units=1, block_size=1, device=torch.device("cpu"))
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, **_: object) -> Tensor:
         raise AssertionError(f"layer {layer} hands on expanded heads")

@@ -4,11 +4,13 @@ from transformers import (
     BambaConfig,
     DeepseekV2Config,
     DeepseekV3Config,
+    Ernie4_5_MoeConfig,
     FalconH1Config,
     Gemma3nTextConfig,
     Gemma3TextConfig,
     JambaConfig,
     Lfm2Config,
+    Lfm2MoeConfig,
     Llama4TextConfig,
     LlamaConfig,
     Mamba2Config,
@@ -81,8 +83,13 @@ def test_layers_with_and_without_experts_are_kept() -> None:
     every_second = shrink_config(Llama4TextConfig(interleave_moe_layer_step=2))
     all_but_first = shrink_config(DeepseekV3Config())
 
+    all_but_some = shrink_config(Lfm2MoeConfig(num_hidden_layers=4, num_dense_layers=2, layer_types=["conv"] * 4))
+    all_but_more = shrink_config(Ernie4_5_MoeConfig(moe_layer_start_index=3))
+
     assert (every_second.num_hidden_layers, every_second.moe_layers) == (3, [1, 2])
     assert (all_but_first.num_hidden_layers, all_but_first.first_k_dense_replace) == (2, 1)
+    assert (all_but_some.num_hidden_layers, all_but_some.num_dense_layers) == (2, 1)
+    assert (all_but_more.num_hidden_layers, all_but_more.moe_layer_start_index) == (2, 1)
 
 
 def test_few_experts_stay_in_as_many_groups() -> None:
