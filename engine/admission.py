@@ -1,5 +1,8 @@
 """Admission: the bounded queue. A request is refused at the door or will be run."""
 
+from dataclasses import replace
+from itertools import takewhile
+
 from engine.cache.hits import Match
 from engine.cache.tables import BlockTables
 from engine.errors import ContextTooLong, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
@@ -37,13 +40,17 @@ class Admission:
         self._num_arrived = 0
 
     def offer(self, request: Request, *, now: float) -> list[Sequence]:
-        """Take the request's sequences into the queue, or raise the RequestRefused that says why not."""
+        """Take the request's sequences into the queue, or raise the RequestRefused that says why not.
+
+        Of a prediction counts what the model could say: tokens up to the first that is not in its vocabulary.
+        """
         try:
             self._refuse_what_can_never_run(request)
             self._refuse_what_finds_no_place()
         except RequestRefused as refusal:
             self._stats.refusals[type(refusal).__name__] += 1
             raise
+        request = replace(request, prediction=tuple(takewhile(self._is_known, request.prediction)))
         return [self._enqueue(request, choice, now) for choice in range(request.num_choices)]
 
     def _refuse_what_can_never_run(self, request: Request) -> None:
@@ -60,6 +67,9 @@ class Admission:
         for token in (min(tokens, default=0), max(tokens, default=0)):
             if not 0 <= token < self._vocabulary_size:
                 raise UnknownToken(field=field, token=token, vocabulary_size=self._vocabulary_size)
+
+    def _is_known(self, token: int) -> bool:
+        return 0 <= token < self._vocabulary_size
 
     def _refuse_what_finds_no_place(self) -> None:
         """Count requests, not their choices; one that could be admitted at once takes no place in the queue."""

@@ -75,14 +75,14 @@ class Commit:
         self._tables.index(sequence)
         self._observe(sequence, len(accepted), now)
         if chunk.num_drafts:
-            self._note_drafts(sequence, chunk, num_kept=len(accepted) - 1)
+            self._note_drafts(sequence, chunk, num_kept=num_standing(chunk.drafts, accepted))
         if sequence.request.chooses_nothing and sequence.num_owed == 0:
             stop = _Stop(FinishReason.LENGTH)
         end = None if stop is None else End(stop.reason, sequence.usage, stop.matched)
         return self._advance(sequence, output, end, accepted)
 
     def _note_drafts(self, sequence: Sequence, chunk: Chunk, *, num_kept: int) -> None:
-        """What was kept decides how much is drafted next. A draft that the output's end cut off tells nothing."""
+        """What was kept decides how much is drafted next."""
         num_fallen = chunk.num_drafts - num_kept
         self._stats.count_drafts(chunk.source, chunk.num_drafts, num_kept)
         sequence.drafts_kept[chunk.source] += num_kept

@@ -34,6 +34,7 @@ SHOWS = 0.25  # the share of a step from which a part's cost can be read
 CAUTION_BESIDE = 2.0  # a position beside streams is in a small batch: dearer than one of a large chunk, until measured
 CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
 LOOK_DRAFTS_EVERY = 128  # of so many steps in a row with drafts, one shows what the streams take without
+DRIFT = 1 / 8  # by which the price of drafts moves to what streams add, with each step that shows nothing of it
 SHOWS_DRAFTS = 0.1  # the share of a step from which the cost of its drafts can be read
 
 
@@ -115,7 +116,7 @@ class Pace:
         self._alone = 0.0  # for a position without streams in the step
         self._beside = 0.0  # for a position beside streams
         self._score = 0.0  # for a row of logits
-        self._draft = 0.0  # for a drafted position with its row of logits
+        self._draft = 0.0  # for a drafted position with its row of logits; what a stream adds, until drafts show it
         self._until_look = LOOK_EVERY - 1  # steps with streams and prompts
         self._until_bare = 0  # steps with drafts, until one without shows again what streams take
 
@@ -185,6 +186,7 @@ class Pace:
             self._score = _moved(self._score, error / scores, weight)
         elif work < SHOWS * total:
             self._rest = _moved(self._rest, error / rest, weight)
+            self._draft += DRIFT * (STREAM_UNITS * self._rest - self._draft)
         elif streams.count:
             self._beside = _moved(self._beside, error / work, weight)
         else:

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from engine.ledger import Marks, Positions
 
@@ -211,7 +212,7 @@ class StepRow:
     @property
     def num_kept(self) -> int:
         """How many of the drafts stood."""
-        return len(self.tokens) - 1 if self.drafts else 0
+        return sum(takewhile(bool, (draft == token for draft, token in zip(self.drafts, self.tokens, strict=False))))
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:

@@ -72,9 +72,7 @@ class PackedForward:
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
         quantum = VECTOR // math.gcd(VECTOR, *(width for width in widths if width >= NARROW))
-        self.paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=model.dtype)
-        if not self.paddings:
-            raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
+        self.paddings = _settle(widths, quantum=quantum, max_rows=max_rows, num_threads=num_threads, dtype=model.dtype)
         self.attention = KernelAttention(storage, place)
         attach(model, self.attention)
         self.recurrence = Recurrence(states, NativeScans(kernels, self.pool))
@@ -96,3 +94,12 @@ class PackedForward:
     def close(self) -> None:
         """End the threads."""
         self._library.close_pool(self.pool)
+
+
+def _settle(widths: set[int], *, quantum: int, max_rows: int, num_threads: int, dtype: torch.dtype) -> tuple[int, ...]:
+    """The row counts to pad batches to, with as many of torch's threads as leave rows alone."""
+    for threads in range(num_threads, 0, -1):
+        torch.set_num_threads(threads)
+        if paddings := settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=dtype):
+            return paddings
+    raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")

@@ -9,7 +9,7 @@ from engine.request import FinishReason, Request, Sampling, Stopping
 from engine.sequence import Sequence, State
 from engine.step import Outcome, Plan, num_standing
 from tests.answer import answer
-from tests.digest import LAYOUTS
+from tests.digest import LAYOUTS, VOCABULARY_SIZE
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request, blocks_of
 
@@ -191,3 +191,26 @@ def test_drafts_stand_as_far_as_they_agree() -> None:
     assert num_standing((1, 2, 3), (1, 5)) == 1
     assert num_standing((), (4,)) == 0
     assert num_standing((1, 2), (7, 2, 3)) == 0
+
+
+def test_a_drafted_token_that_ends_the_answer_stood() -> None:
+    request = a_request(max_tokens=TIMES)
+    known = [token.id for token in answer(request, 0, context_length=ROOMY.context_length).tokens]
+    last = next(place for place, token in enumerate(known) if place > 3 and token not in known[:place])
+    stopping = Stopping(max_tokens=TIMES, token_ids=frozenset({known[last]}))
+    guessing = replace(request, prediction=tuple(known), stopping=stopping)
+
+    _, parts, sequence = served(replace(ROOMY, drafter="usual", max_draft_tokens=15), guessing)
+
+    usage, first = sequence.usage, 2  # the prompt's step and a bare one
+    assert usage.output_tokens == last + 1
+    assert usage.accepted_prediction_tokens == last + 1 - first
+    assert usage.rejected_prediction_tokens == parts.stats.drafts["prediction"].tokens - (last + 1 - first)
+
+
+def test_a_prediction_counts_up_to_what_the_model_can_not_say() -> None:
+    parts = Parts(replace(ROOMY, drafter="usual"))
+
+    sequence = parts.offer(replace(a_request(), prediction=(2, 3, VOCABULARY_SIZE, 4)))
+
+    assert sequence.request.prediction == (2, 3)

@@ -351,3 +351,15 @@ def test_a_load_tells_drafts_from_prompts() -> None:
     drafted = replace(a_chunk(9, 4, chooses=True), num_drafts=3, source="lookup")
 
     assert load_of([drafted]) == Load(Streams(count=1, context=10), num_drafts=3)
+
+
+def test_one_slow_first_step_makes_drafts_dear_for_a_few_steps_alone() -> None:
+    pace = Pace()
+    pace.observe(Load(Streams(), prompt_work(0, 20)), 0.7)
+
+    for _ in range(30):
+        pace.observe(Load(Streams(1, 30)), 0.004)
+
+    price = pace.price_of_draft()
+    assert price is not None
+    assert price < 0.6 * pace.seconds_of(Streams(1, 30))
