@@ -10,7 +10,7 @@ from prometheus_client.core import (
     InfoMetricFamily,
 )
 
-from engine.stats import BlockCounts, HistogramView
+from engine.stats import BlockCounts, HistogramView, Snapshot
 
 
 class Families:
@@ -89,10 +89,14 @@ class Families:
         return [self._model_label, *more]
 
 
-def usage_ratio(blocks: BlockCounts) -> float:
-    """The share of all blocks that some sequence holds."""
-    held = blocks.allocated + blocks.shared
-    return held / (held + blocks.free + blocks.cached or 1)
+def usage_ratio(snapshot: Snapshot) -> float:
+    """The share of all blocks that some sequence holds; of all slots where a model keeps recurrent states alone."""
+    counts = snapshot.blocks if _capacity(snapshot.blocks) else snapshot.slots
+    return (counts.allocated + counts.shared) / (_capacity(counts) or 1)
+
+
+def _capacity(counts: BlockCounts) -> int:
+    return counts.free + counts.allocated + counts.shared + counts.cached
 
 
 def cumulative(view: HistogramView) -> list[tuple[str, float]]:

@@ -81,7 +81,9 @@ def _cache(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> I
     tail, tail_bytes = snapshot.tail_positions, snapshot.tail_positions * size_bytes * step // (size or 1)
     yield families.gauge("kv_tail_positions", "Positions of held blocks that nothing was computed for.", tail)
     yield families.gauge("kv_tail_bytes", "Bytes of those positions.", tail_bytes)
-    yield families.gauge("kv_usage_ratio", "Blocks that sequences hold, of all blocks.", usage_ratio(snapshot.blocks))
+    yield families.gauge(
+        "kv_usage_ratio", "Blocks that sequences hold, of all; slots without any.", usage_ratio(snapshot)
+    )
     yield families.info("cache_config", "The cache as laid out at load.", _cache_config(cache) if cache else None)
     yield from _groups_and_slots(families, cache, snapshot)
 

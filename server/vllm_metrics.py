@@ -14,7 +14,7 @@ def vllm_families(model: str, cache: CacheInfo | None, snapshot: Snapshot, reque
     families = Families(prefix="vllm:", model_label="model_name", model=model)
     yield families.gauge("num_requests_running", "As tidemark_requests_running.", snapshot.running)
     yield families.gauge("num_requests_waiting", "As tidemark_requests_waiting.", snapshot.waiting)
-    yield families.gauge("kv_cache_usage_perc", "As tidemark_kv_usage_ratio.", usage_ratio(snapshot.blocks))
+    yield families.gauge("kv_cache_usage_perc", "As tidemark_kv_usage_ratio.", usage_ratio(snapshot))
     yield families.info("cache_config", "As tidemark_cache_config_info.", _cache_config(cache) if cache else None)
     yield from _counters(families, snapshot, requests)
     yield from _histograms(families, snapshot, requests)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from prometheus_client import REGISTRY, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
@@ -164,6 +165,18 @@ def test_one_group_is_not_shown_twice() -> None:
     samples = scrape(reading(replace(empty_snapshot(), groups=(BlockCounts(9, 1, 0, 0),))))
 
     assert not [name for name, _ in samples if name == "tidemark_kv_group_blocks"]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ratio"), [(BlockCounts(0, 0, 0, 0), 0.4), (BlockCounts(free=5, allocated=1, shared=1, cached=1), 0.25)]
+)
+def test_a_model_of_states_alone_is_as_full_as_its_slots(blocks: BlockCounts, ratio: float) -> None:
+    slots = BlockCounts(free=2, allocated=3, shared=1, cached=4)
+
+    samples = scrape(reading(replace(empty_snapshot(), blocks=blocks, slots=slots)), vllm_names=True)
+
+    assert one(samples, "tidemark_kv_usage_ratio") == ratio
+    assert ratio in {value for (name, _), value in samples.items() if name == "vllm:kv_cache_usage_perc"}
 
 
 def test_the_slots_of_recurrent_states_are_a_partition() -> None:
