@@ -18,11 +18,11 @@ class Match:
     cache may be shorter.
     """
 
-    num_positions: int = 0
-    firsts: tuple[int, ...] = ()
-    tables: tuple[tuple[int, ...], ...] = ()
-    checkpoint: int | None = None
-    stem: int = 0
+    num_positions: int
+    firsts: tuple[int, ...]
+    tables: tuple[tuple[int, ...], ...]
+    checkpoint: int | None
+    stem: int
 
     @property
     def blocks(self) -> list[int]:

@@ -60,7 +60,7 @@ class BlockTables:
         total = self.num_blocks_for(upto)
         wanted = 0
         for number, (group, width) in enumerate(self._groups):
-            held = len(match.tables[number]) if match and match.tables else _num_held(sequence, number)
+            held = len(match.tables[number]) if match else _num_held(sequence, number)
             end = match.num_positions // self.block_size if match else sequence.held.num_blocks
             most = most_blocks(group, self.block_size)
             lacking = total - end if most is None else min(total - end, most - held)
@@ -77,9 +77,8 @@ class BlockTables:
 
     def match(self, sequence: Sequence) -> Match:
         """The longest prefix of the sequence's tokens that it may start from: valid in every group."""
-        if not self.prefix_caching:
-            return Match()
-        self._extend_keys(sequence, len(sequence.tokens))
+        if self.prefix_caching:  # else a sequence has no keys, so nothing is found and nobody waits for another
+            self._extend_keys(sequence, len(sequence.tokens))
         most = min(sequence.max_hit // self.block_size, len(sequence.keys))
         return self._hits.match(self._prefix(sequence), most)
 
@@ -88,9 +87,8 @@ class BlockTables:
         held = sequence.held
         assert not held.anything, "seated twice"
         self.pool.share(match.blocks)
-        firsts = match.firsts or (0,) * len(self._groups)
-        tables = match.tables or ((),) * len(self._groups)
-        held.tables = [GroupTable(list(table), first) for table, first in zip(tables, firsts, strict=True)]
+        pairs = zip(match.tables, match.firsts, strict=True)
+        held.tables = [GroupTable(list(table), first) for table, first in pairs]
         held.num_blocks = held.num_indexed = match.num_positions // self.block_size
         sequence.stem = match.stem
         self.states.seat(held, match.checkpoint)

@@ -76,4 +76,4 @@ def computed(tables: BlockTables, sequence: Sequence) -> Sequence:
 
 def found(match: Match, group: int = 0) -> tuple[tuple[int, ...], int]:
     """What a match has of one group, and how many positions."""
-    return (match.tables[group] if match.tables else ()), match.num_positions
+    return match.tables[group], match.num_positions

@@ -210,7 +210,7 @@ def test_an_answer_that_is_computed_again_takes_one_slot_a_step_on_the_way() -> 
     compute(tables, sequence, 6)
     answer(tables, sequence, *range(2, 2 + 3 * every))
     tables.preempt(sequence)
-    tables.seat(sequence, Match(firsts=(0,), tables=((),)))
+    tables.seat(sequence, Match(0, (0,), ((),), None, 0))
 
     assert [position for position, _ in plan(tables, sequence, len(sequence.tokens))] == [3 * every, 3 * every + 6]
 

@@ -92,6 +92,14 @@ def test_without_prefix_caching_nothing_is_known() -> None:
     assert len(tables.indexes[0]) == 0
 
 
+def test_without_prefix_caching_nobody_waits_for_what_another_computes() -> None:
+    tables = some_tables(prefix_caching=False)
+    leader, follower = a_sequence(number=1), a_sequence(number=2)
+    start(tables, leader)
+
+    assert not tables.leads(leader, follower, tables.match(follower))
+
+
 def test_a_sequence_that_ends_leaves_its_full_blocks_to_later_ones() -> None:
     tables = some_tables()
     sequence = computed(tables, a_sequence(number=1))
