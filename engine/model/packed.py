@@ -30,9 +30,8 @@ class PackedLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[…, inputs] -> […, outputs], zeros for padding; narrow rows lie apart."""
-        rows = inputs.reshape(-1, self.matrix.inputs).float()
-        out = self._product(rows, self._filling.own(len(rows)))
-        return apart(out.view(*inputs.shape[:-1], self.matrix.outputs).to(inputs.dtype))
+        num_rows = inputs.numel() // self.matrix.inputs
+        return apart(self._product(inputs.float(), self._filling.own(num_rows)).to(inputs.dtype))
 
 
 def pack_linears(

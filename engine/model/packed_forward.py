@@ -50,7 +50,6 @@ class PackedForward:
         reencode: Callable[[Encoded], Encoded],
     ) -> None:
         self.storage = storage
-        torch.set_num_threads(num_threads)
         self._library = kernels.library
         self.pool = self._library.open_pool(num_threads)
         self.sampler = NativeSampler(kernels.library, self.pool, kernels.level)
@@ -61,7 +60,6 @@ class PackedForward:
         adapt(model, make_groups)
         linears = pack_linears(model, place=place, filling=self._filling, reencode=reencode)
         model.float()  # what is left: norms, embeddings, routers
-        settle_routers(model)
         body = [linear for linear in linears if linear is not model.get_output_embeddings()]
         grouped = [
             matrix for module in model.modules() if isinstance(module, PackedGroups) for matrix in module.matrices
@@ -73,6 +71,7 @@ class PackedForward:
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
         quantum = VECTOR // math.gcd(VECTOR, *(width for width in widths if width >= NARROW))
         self.paddings = _settle(widths, quantum=quantum, max_rows=max_rows, num_threads=num_threads, dtype=model.dtype)
+        settle_routers(model)
         self.attention = KernelAttention(storage, place)
         attach(model, self.attention)
         self.recurrence = Recurrence(states, NativeScans(kernels, self.pool))

@@ -110,6 +110,18 @@ def test_no_linear_layer_keeps_its_own_matrix(llama: PackedForward) -> None:
     assert matrices == ["model.embed_tokens.weight"]
 
 
+def test_torch_has_fewer_threads_where_more_make_rows_depend_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "engine.model.packed_forward.settle_paddings",
+        lambda *_, **__: () if torch.get_num_threads() > 2 else (16, 256),
+    )
+
+    forward = make_packed(make_model(CONFIGS["llama"]()), every_kernels()[0], num_threads=4)
+
+    assert (torch.get_num_threads(), forward.paddings) == (2, (16, 256))
+    forward.close()
+
+
 def test_a_machine_on_which_no_padding_agrees_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.model.packed_forward.settle_paddings", lambda *_, **__: ())
 

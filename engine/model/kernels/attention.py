@@ -9,7 +9,7 @@ from engine.cache.layout import padded_dim
 from engine.model.kernels.builder import FLOAT_BYTES
 from engine.model.kernels.cache import CacheForm, native_cache
 from engine.model.kernels.native import Attention, Buffer, Format, Heads, Instruction, Op, Rotary, Step
-from engine.model.kernels.product import Place, instruction, padded, padded_width, program_of
+from engine.model.kernels.product import Place, clear_behind, instruction, padded, padded_width, program_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,10 @@ class CachedAttention:
         Queries are scaled; there is no V of latent rows, and there are queries alone where another layer writes the
         rows. Returns [num_rows, heads × value dim] float32, with zeros behind the step's rows.
         """
-        plain = padded(qkv)
-        mixed = qkv.new_empty(num_rows, padded_width(self._width))
-        if len(qkv) < num_rows:
-            mixed[len(qkv) :].zero_()
+        plain, mixed = padded(qkv), qkv.new_empty(num_rows, padded_width(self._width))
+        clear_behind(mixed, step.num_rows)
         self._input.data, self._mixed.data = plain.data_ptr(), mixed.data_ptr()
-        self._queries.data = self._place.scratch(len(qkv) * self._queries.stride_bytes)
+        self._queries.data = self._place.scratch(step.num_rows * self._queries.stride_bytes)
         self._place.run(self._program, step)
         return mixed[:, : self._width]
 

@@ -54,7 +54,7 @@ class MatrixProduct:
         self._product = _Product(place, Op.LINEAR, body, weight)
 
     def __call__(self, rows: Tensor, num_rows: int) -> Tensor:
-        """Rows [n, inputs] float32 -> [n, outputs] float32, of which those behind the first `num_rows` are zeros."""
+        """Rows […, inputs] float32 -> […, outputs] float32, of which those behind the first `num_rows` are zeros."""
         return self._product.run(rows, num_rows)
 
 
@@ -99,10 +99,9 @@ class _Product:
 
     def run(self, rows: Tensor, num_rows: int) -> Tensor:
         """The product of the first `num_rows`, and zeros for the others."""
-        plain = padded(rows)
-        out = rows.new_empty(len(rows), self._outputs)
-        if num_rows < len(rows):
-            out[num_rows:].zero_()
+        *shape, _ = rows.shape
+        plain, out = padded(rows), rows.new_empty((*shape, self._outputs))
+        clear_behind(out, num_rows)
         self._input.data, self._out.data = plain.data_ptr(), out.data_ptr()
         if self._splits:
             self._read.data = self._place.scratch(num_rows * self._row_bytes)
@@ -118,8 +117,15 @@ def padded_width(width: int) -> int:
 
 def padded(rows: Tensor) -> Tensor:
     """The rows one behind the other, with zeros behind each up to that."""
-    missing = padded_width(rows.shape[1]) - rows.shape[1]
+    missing = -rows.shape[-1] % WIDTH_QUANTUM
     return functional.pad(rows, (0, missing)) if missing else rows.contiguous()
+
+
+def clear_behind(rows: Tensor, num_rows: int) -> None:
+    """Make those behind the first `num_rows` zeros, of rows [..., width] that lie one behind the other."""
+    first = num_rows * rows.shape[-1] * FLOAT_BYTES
+    if first < rows.nbytes:
+        ctypes.memset(rows.data_ptr() + first, 0, rows.nbytes - first)
 
 
 def instruction(op: Op, body: ctypes.Structure) -> Instruction:
