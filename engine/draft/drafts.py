@@ -53,7 +53,7 @@ class _Record:
 
 
 class Drafts:
-    """Asks the sources of each sequence, the first one that knows something; remembers what stood.
+    """Asks the sources of each sequence and takes the likeliest guess; remembers what stood.
 
     `makers` make, by name, what guesses for one sequence, or None where it has nothing to go by.
     """
@@ -64,19 +64,20 @@ class Drafts:
         self._records: dict[str, _Record] = {}
 
     def draft(self, sequence: Sequence) -> Draft | None:
-        """The first source's guess that there is; the same tokens give the same one."""
+        """The likeliest guess, of equally likely ones the first source's; the same tokens give the same one."""
         most = self._most_for(sequence)
         if most <= 0:
             return None
         record = self._record_of(sequence)
+        best: Draft | None = None
         for name, source in record.sources.items():
             guess = source.propose(sequence.tokens, most)
-            if guess is not None:
-                record.last = (name, guess.firm)
-                evidence = record.evidence.setdefault(record.last, _Evidence(num_outputs=sequence.num_outputs))
-                chance = evidence.chance(FIRST_CHANCE[guess.firm], sequence.num_outputs)
-                return Draft(name, guess.tokens, chance)
-        return None
+            if guess is None:
+                continue
+            chance = _chance(record, (name, guess.firm), FIRST_CHANCE[guess.firm], sequence.num_outputs)
+            if best is None or chance > best.chance:
+                best, record.last = Draft(name, guess.tokens, chance), (name, guess.firm)
+        return best
 
     def _most_for(self, sequence: Sequence) -> int:
         """The longest draft that the sequence may have now: the token behind it must still fit."""
@@ -100,6 +101,10 @@ class Drafts:
     def forget(self, sequence: Sequence) -> None:
         """The sequence has ended."""
         self._records.pop(sequence.id, None)
+
+
+def _chance(record: _Record, kind: tuple[str, bool], first: float, num_outputs: int) -> float:
+    return record.evidence.setdefault(kind, _Evidence(num_outputs=num_outputs)).chance(first, num_outputs)
 
 
 def usual_sources(*, prompt_lookup: bool) -> dict[str, MakeSource]:

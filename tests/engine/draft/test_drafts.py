@@ -31,11 +31,26 @@ def drafts_of(*sources: Says | None, max_tokens: int = 8) -> Drafts:
     return Drafts(makers, max_tokens=max_tokens)
 
 
-def test_the_first_source_that_knows_something_is_asked() -> None:
-    draft = drafts_of(None, Says(), Says(5, 6), Says(7)).draft(a_sequence())
+def test_the_likeliest_guess_is_taken_and_of_equal_ones_the_first() -> None:
+    equal = drafts_of(None, Says(), Says(5, 6), Says(7)).draft(a_sequence())
+    firmer = drafts_of(Says(5, 6, firm=False), Says(7)).draft(a_sequence())
 
-    assert draft is not None
-    assert (draft.source, draft.tokens, draft.chance) == ("source 2", (5, 6), FIRST_CHANCE[True])
+    assert equal is not None
+    assert (equal.source, equal.tokens, equal.chance) == ("source 2", (5, 6), FIRST_CHANCE[True])
+    assert firmer is not None
+    assert (firmer.source, firmer.tokens, firmer.chance) == ("source 1", (7,), FIRST_CHANCE[True])
+
+
+def test_a_source_that_fails_gives_way_to_another() -> None:
+    sequence, drafts = a_sequence(), drafts_of(Says(5), Says(7))
+    sources = []
+    for num_kept in (0, 1, 1):
+        draft = drafts.draft(sequence)
+        assert draft is not None
+        sources.append(draft.source)
+        drafts.observe(sequence, num_drafts=1, num_kept=num_kept)
+
+    assert sources == ["source 0", "source 1", "source 1"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +132,7 @@ def test_who_has_ended_is_forgotten() -> None:
     assert not drafts._records
 
 
-def test_the_client_s_guess_goes_before_what_the_sequence_said() -> None:
+def test_the_client_s_guess_goes_before_what_the_sequence_said_as_long_as_it_is_as_likely() -> None:
     request = replace(a_request((1, 2, 3, 7, 1, 2, 3)), prediction=(4, 4, 4))
     drafts = Drafts(usual_sources(prompt_lookup=True), max_tokens=2)
 
