@@ -4,6 +4,8 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MARGIN = 1.25  # prices are averages: where rows fill tiles, the first token of a draft costs more than the next
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -17,7 +19,7 @@ def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: int, seconds
     """How many tokens of each offer to draft, `most` in all.
 
     A step that takes `seconds` gives `num_tokens` without drafts; a drafted token adds `price` seconds. The likeliest
-    come first, as long as one more gives more tokens a second than the step has without it.
+    come first, as long as one more gives clearly more tokens a second than the step has without it.
     """
     counts = [0] * len(offers)
     likeliest = [(-offer.chance, index) for index, offer in enumerate(offers) if offer.count]
@@ -27,7 +29,7 @@ def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: int, seconds
         if not likeliest:
             break
         chance, index = -likeliest[0][0], likeliest[0][1]
-        if chance * seconds < price * tokens:
+        if chance * seconds < MARGIN * price * tokens:
             break
         tokens, seconds = tokens + chance, seconds + price
         counts[index] += 1

@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("--dies-at", type=int)
     parser.add_argument("--load", choices=("works", "fails", "hangs"), default="works")
     add_flags(parser)
-    arguments = parser.parse_args(["--model", "scripted", "--port", "0", *sys.argv[1:]])
+    arguments = parser.parse_args(["--model", "scripted", "--port", "0", "--max-draft-tokens", "0", *sys.argv[1:]])
     settings = resolve(arguments, {}).settings
     console = Console(sys.stderr)
 

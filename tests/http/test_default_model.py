@@ -97,7 +97,6 @@ async def test_64_streams_at_once_under_preemption_say_what_each_says_alone(
         assert ids_and_logprobs(mine) == ids_and_logprobs(reference), body
     metrics = metrics_of(crowded)
     assert metrics["tidemark_preemptions_total"] > 0
-    assert metrics["tidemark_draft_tokens_total prediction"] > 0
     states = {state: metrics[f"tidemark_kv_blocks {state}"] for state in ("free", "allocated", "shared", "cached")}
     assert sum(states.values()) == FEW_BLOCKS
     assert states["allocated"] == states["shared"] == 0

@@ -17,6 +17,7 @@ from engine.model.runner import ModelRunner
 from engine.request import OutputToken, Request, Sampling, Stopping
 from engine.stats import Snapshot
 from tests.models.architectures import ARCHITECTURES, EXPERTS, OTHERS, VOCABULARY_SIZE, make_model, plain_logits
+from tests.models.drafted import Careless
 from tests.models.recurrent import RECURRENT
 from tests.tiny import make_tiny_tokenizer
 
@@ -107,6 +108,7 @@ def told(folder: Path, rounds: list[list[Asked]], *, max_draft_tokens: int = 0, 
         "engine": {**limits, "max_draft_tokens": max_draft_tokens, "check_laws": True},
     }
     built = build(Settings.model_validate(tree), progress=lambda _: None)
+    built.engine._pace = Careless()
     runner = built.engine._runner
     assert isinstance(runner, ModelRunner)
     try:

@@ -12,7 +12,7 @@ def test_a_likely_token_that_costs_little_is_drafted_and_an_unlikely_one_is_not(
 
 
 def test_each_further_token_is_less_likely() -> None:
-    assert share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=0.5) == [4]
+    assert share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=0.5) == [3]
 
 
 def test_dearer_tokens_are_fewer() -> None:
@@ -25,7 +25,7 @@ def test_dearer_tokens_are_fewer() -> None:
 def test_a_crowd_drafts_only_what_is_nearly_sure() -> None:
     crowd = [LIKELY] * 15 + [SURE]
 
-    assert share_drafts(crowd, most=99, num_tokens=16, seconds=18.0, price=1.0) == [0] * 15 + [8]
+    assert share_drafts(crowd, most=99, num_tokens=16, seconds=18.0, price=0.75) == [0] * 15 + [8]
 
 
 def test_the_likeliest_of_all_streams_come_first_when_there_is_little_room() -> None:
