@@ -28,7 +28,8 @@ def make_engine(path: str, *, num_threads: int, prefix_caching: bool = True) -> 
     """Load a model as the server does. Raises ModelError."""
     cache = {"memory_bytes": CACHE_BYTES, "checkpoint_bytes": CHECKPOINT_BYTES, "prefix_caching": prefix_caching}
     model = {"path": path, "num_threads": num_threads}
-    return build(Settings.model_validate({"model": model, "cache": cache}), progress=_ignore).engine
+    engine = {"max_draft_tokens": 0}  # a step is to give one token
+    return build(Settings.model_validate({"model": model, "cache": cache, "engine": engine}), progress=_ignore).engine
 
 
 def _ignore(_: str) -> None:
