@@ -49,6 +49,7 @@ NATIVE_TESTS = (
     "tests/engine/model/test_parameters.py",
     "tests/engine/model/test_native_forward.py",
     "tests/engine/model/kernels/test_choice.py",
+    "tests/engine/model/kernels/test_product.py",
     "tests/engine/model/kernels/test_ops.py",
     "tests/engine/model/kernels/test_attention.py",
     "tests/models/test_mixed_bits.py",
