@@ -65,7 +65,7 @@ class Admission:
 
     def _refuse_unknown_tokens(self, field: str, tokens: tuple[int, ...]) -> None:
         for token in (min(tokens, default=0), max(tokens, default=0)):
-            if not 0 <= token < self._vocabulary_size:
+            if not self._is_known(token):
                 raise UnknownToken(field=field, token=token, vocabulary_size=self._vocabulary_size)
 
     def _is_known(self, token: int) -> bool:

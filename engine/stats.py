@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from engine.ledger import Marks, Positions
 
@@ -193,7 +192,7 @@ class StepRow:
     `planned` is the mark as the step was issued, the others as they stand once it is committed and
     published. `tables` are as they were when the step was issued; `slot` had
     the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
-    The last tokens of the chunk were `drafts` by `source`.
+    The last tokens of the chunk were `drafts` by `source`, and the first `num_kept` of them stood.
     """
 
     sequence: str
@@ -208,11 +207,7 @@ class StepRow:
     checkpoints: tuple[tuple[int, int], ...] = ()
     drafts: tuple[int, ...] = ()
     source: str = ""
-
-    @property
-    def num_kept(self) -> int:
-        """How many of the drafts stood."""
-        return sum(takewhile(bool, (draft == token for draft, token in zip(self.drafts, self.tokens, strict=False))))
+    num_kept: int = 0
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:

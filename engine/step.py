@@ -153,8 +153,8 @@ class Chosen(NamedTuple):
     logprob: TokenLogprob | None = None
 
 
-def num_standing(drafts: Run[int], chosen: Run[int]) -> int:
-    """How many of the leading drafts equal the token that was chosen in their place."""
+def num_standing(drafts: Run[int], chosen: Run[int | None]) -> int:
+    """How many of the leading drafts equal the token that was chosen in their place; None stands for no token."""
     pairs = zip(drafts, chosen, strict=False)
     return next((index for index, (draft, token) in enumerate(pairs) if draft != token), min(len(drafts), len(chosen)))
 

@@ -7,7 +7,7 @@ from engine.pace import Pace, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence
 from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
-from engine.step import Advance, Plan
+from engine.step import Advance, Plan, num_standing
 
 OwnedBlocks = tuple[TableView, ...]
 
@@ -100,6 +100,7 @@ def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, Owned
                 checkpoints=() if states is None else states.checkpoints,
                 drafts=chunk.drafts,
                 source=chunk.source,
+                num_kept=num_standing(chunk.drafts, advance.tokens),
             )
         )
     return StepRecord(plan.number, tuple(rows))

@@ -47,7 +47,7 @@ def trace(built: Built, options: TraceOptions, write_line: Callable[[str], None]
     Raises:
         EngineError: a prompt was refused, or the engine failed on it.
     """
-    prompts = [tuple(_encode(built.tokenizer, prompt, raw=options.raw)) for prompt in options.prompts]
+    prompts = [tuple(encode_message(built.tokenizer, prompt, raw=options.raw)) for prompt in options.prompts]
     rounds = (_requests(prompts, built.tokenizer, options, number) for number in range(1, options.repeat + 1))
     longest = max(len(prompt) for prompt in prompts) + options.max_tokens
     info = built.engine.info
@@ -73,6 +73,7 @@ def _requests(
     prompts: list[tuple[int, ...]], tokenizer: Tokenizer, options: TraceOptions, number: int
 ) -> list[Request]:
     """One round: every prompt, named by its letter."""
+    prediction = tuple(tokenizer.encode(options.prediction, add_special_tokens=False))
     return [
         Request(
             id=letter if options.repeat == 1 else f"{letter}{number}",
@@ -80,13 +81,14 @@ def _requests(
             sampling=Sampling(seed=0, temperature=0.0),
             stopping=Stopping(max_tokens=options.max_tokens, eos_ids=tokenizer.eos_ids),
             skip_special_tokens=False,
-            prediction=tuple(tokenizer.encode(options.prediction, add_special_tokens=False)),
+            prediction=prediction,
         )
         for letter, prompt in zip(ascii_lowercase, prompts, strict=False)
     ]
 
 
-def _encode(tokenizer: Tokenizer, prompt: str, *, raw: bool) -> list[int]:
+def encode_message(tokenizer: Tokenizer, prompt: str, *, raw: bool = False) -> list[int]:
+    """A user's only message by the chat template; as it is where there is none, or if it is `raw`."""
     if raw or not tokenizer.has_chat_template:
         return tokenizer.encode(prompt, add_special_tokens=True)
     return tokenizer.encode_chat(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from benchmarks.precision.text import reference_text
 from engine.request import Request, Sampling, Stopping
 from engine.text import Tokenizer
+from server.trace import encode_message
 
 EDIT_EVERY = 40  # tokens of the guess, one of which is replaced, left out or doubled
 QUOTE = "Repeat the following text word by word.\n\n"
@@ -48,15 +49,7 @@ def workloads(tokenizer: Tokenizer, answer: Sequence[int], *, num_outputs: int, 
 
 
 def _chat(tokenizer: Tokenizer, text: str, num_outputs: int) -> Request:
-    prompt = tokenizer.encode(text, add_special_tokens=True)
-    if tokenizer.has_chat_template:
-        prompt = tokenizer.encode_chat(
-            [{"role": "user", "content": text}],
-            add_generation_prompt=True,
-            continue_final_message=False,
-            template_kwargs={},
-        )
-    return Request("0", tuple(prompt), GREEDY, Stopping(max_tokens=num_outputs))
+    return Request("0", tuple(encode_message(tokenizer, text)), GREEDY, Stopping(max_tokens=num_outputs))
 
 
 def with_edits(tokens: Sequence[int]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine.model.asks import Answer, Ask, Sampler
 from engine.request import TokenLogprob
-from engine.step import Chosen, Chunk, ChunkResult
+from engine.step import Chosen, Chunk, ChunkResult, num_standing
 
 
 class LogitsNotFinite(ArithmeticError):
@@ -48,13 +48,9 @@ def _result(chunk: Chunk, answers: Iterator[Answer | None]) -> ChunkResult:
 
 def _verified(answers: Sequence[Answer | None], chunk: Chunk) -> tuple[Chosen, ...]:
     """What was chosen, up to the first place where it differs from the draft."""
-    chosen: list[Chosen] = []
-    for row, each in enumerate(answers):
-        answer = _finite(each, chunk)
-        chosen.append(Chosen(answer.token, answer.logprob))
-        if row < chunk.num_drafts and answer.token != chunk.drafts[row]:
-            break
-    return tuple(chosen)
+    tokens = [None if answer is None else answer.token for answer in answers]
+    found = [_finite(answer, chunk) for answer in answers[: num_standing(chunk.drafts, tokens) + 1]]
+    return tuple(Chosen(answer.token, answer.logprob) for answer in found)
 
 
 def _finite(answer: Answer | None, chunk: Chunk) -> Answer:

@@ -13,7 +13,7 @@ from engine.model.runner import ModelRunner
 from engine.pace import Pace
 from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
 from engine.stats import Snapshot
-from engine.text import Tokenizer
+from server.trace import encode_message
 
 NUM_PROMPTS = 200
 NUM_OUTPUTS = 24
@@ -61,7 +61,8 @@ def requests(built: Built) -> list[Request]:
 
 def _request(built: Built, number: int) -> Request:
     text = f"{OPENINGS[number % len(OPENINGS)]} {THINGS[number % len(THINGS)]} ({number})."
-    prompt = _encoded(built.tokenizer, text)
+    beginning = "" if built.tokenizer.has_chat_template else BEGINNING
+    prompt = encode_message(built.tokenizer, beginning + text)
     stopping = Stopping(
         max_tokens=NUM_OUTPUTS,
         min_tokens=8 if number % 4 == 1 else 0,
@@ -70,17 +71,6 @@ def _request(built: Built, number: int) -> Request:
     )
     sampling = SAMPLINGS[number % len(SAMPLINGS)]
     return Request(f"r{number}", tuple(prompt), sampling, stopping, top_logprobs=2)
-
-
-def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
-    if not tokenizer.has_chat_template:
-        return tokenizer.encode(BEGINNING + text, add_special_tokens=True)
-    return tokenizer.encode_chat(
-        [{"role": "user", "content": text}],
-        add_generation_prompt=True,
-        continue_final_message=False,
-        template_kwargs={},
-    )
 
 
 def with_guesses(asked: Run[Request], told: Run[Told], kind: str) -> list[Request]:

@@ -24,6 +24,7 @@ DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), (TableView(0, 0, ((0, 1), (1,
 VERIFIED = replace(  # four drafts, of which one was kept
     DECODE, planned=11, computed=8, accepted=9, published=9, chunk=(6, 11), tokens=(42, 43), drafts=(42, 42, 42, 42),
     source="prediction",
+    num_kept=1,
 )  # fmt: skip
 PART = StepRow("b/0", 4, 4, 6, 6, (2, 4), (), (TableView(0, 0, ((0, 2), (5, 1))),))
 ONE_GROUP = CacheInfo(4, 8, 64, "float32", "full attention", groups=("full attention",))
