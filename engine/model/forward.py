@@ -2,13 +2,11 @@
 
 import logging
 
-import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
-from engine.errors import ModelUnsupported
 from engine.model import scans
 from engine.model.adapt import adapt
 from engine.model.attention import NAME, PagedAttention, attach, settle_geometries
@@ -17,7 +15,7 @@ from engine.model.experts import settle_routers
 from engine.model.grouped import RowGroups
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.mixers.attach import attach_mixers, normed_widths
-from engine.model.padding import settle_paddings
+from engine.model.padding import settle_paddings, settle_threads
 from engine.model.recurrence import Recurrence
 from engine.model.sampler import answer_rows
 from engine.step import Plan
@@ -77,14 +75,14 @@ def _settle(
 ) -> tuple[int, tuple[int, ...]]:
     """The number of threads to use, and the row counts to pad batches to. `normed` are widths of other values."""
     widths = normed | {width for linear in linears for width in (linear.in_features, linear.out_features)}
-    for threads in range(num_threads, 0, -1):
-        torch.set_num_threads(threads)
+
+    def settle() -> tuple[int, ...]:
         quantum = settle_rows(linears, loads=BATCH_LOADS)
-        paddings = settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=linears[0].weight.dtype)
-        if paddings:
-            _warn(linears, threads, num_threads)
-            return threads, paddings
-    raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
+        return settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=linears[0].weight.dtype)
+
+    threads, paddings = settle_threads(num_threads, settle, max_rows=max_rows)
+    _warn(linears, threads, num_threads)
+    return threads, paddings
 
 
 def _warn(linears: list[RowLinear], num_threads: int, asked: int) -> None:

@@ -4,13 +4,11 @@ import functools
 import math
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from engine.cache.lanes import LaneStorage
 from engine.cache.states import StateStorage
-from engine.errors import ModelUnsupported
 from engine.model.adapt import adapt
 from engine.model.attention import NAME, attach
 from engine.model.batch import make_batch
@@ -24,7 +22,7 @@ from engine.model.mixers.attach import attach_mixers, normed_widths
 from engine.model.native_scans import NativeScans
 from engine.model.packed import KernelAttention, pack_linears
 from engine.model.packed_groups import PackedGroups
-from engine.model.padding import NARROW, Filling, settle_paddings
+from engine.model.padding import NARROW, Filling, settle_paddings, settle_threads
 from engine.model.recurrence import Recurrence
 from engine.step import Plan
 
@@ -70,7 +68,8 @@ class PackedForward:
         kinds = {matrix.kind for matrix in matrices}
         self.weights = describe_bits({kind: sum(m.num_bytes for m in matrices if m.kind is kind) for kind in kinds})
         quantum = VECTOR // math.gcd(VECTOR, *(width for width in widths if width >= NARROW))
-        self.paddings = _settle(widths, quantum=quantum, max_rows=max_rows, num_threads=num_threads, dtype=model.dtype)
+        settle = functools.partial(settle_paddings, widths, quantum=quantum, max_rows=max_rows, dtype=model.dtype)
+        _, self.paddings = settle_threads(num_threads, settle, max_rows=max_rows)  # the kernels keep all of theirs
         settle_routers(model)
         self.attention = KernelAttention(storage, place)
         attach(model, self.attention)
@@ -93,12 +92,3 @@ class PackedForward:
     def close(self) -> None:
         """End the threads."""
         self._library.close_pool(self.pool)
-
-
-def _settle(widths: set[int], *, quantum: int, max_rows: int, num_threads: int, dtype: torch.dtype) -> tuple[int, ...]:
-    """The row counts to pad batches to, with as many of torch's threads as leave rows alone."""
-    for threads in range(num_threads, 0, -1):
-        torch.set_num_threads(threads)
-        if paddings := settle_paddings(widths, quantum=quantum, max_rows=max_rows, dtype=dtype):
-            return paddings
-    raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.errors import ModelUnsupported
 from engine.model.batch import Batch
 from engine.model.rows import PATTERNS, Trials, trial_of
 
@@ -71,6 +72,20 @@ def settle_paddings(widths: Iterable[int], *, quantum: int, max_rows: int, dtype
             counts = Trials(trial_of(functools.partial(_of_rows_apart, function), patterns)).most_agreeing(counts)
     enough = [count for count in counts if count >= max_rows]
     return tuple(count for count in counts if count <= enough[0]) if enough else ()
+
+
+def settle_threads(
+    num_threads: int, settle: Callable[[], tuple[int, ...]], *, max_rows: int
+) -> tuple[int, tuple[int, ...]]:
+    """The most threads with which `settle` finds row counts, and these; torch is left with so many threads.
+
+    Raises ModelUnsupported where there are none with a single thread either.
+    """
+    for threads in range(num_threads, 0, -1):
+        torch.set_num_threads(threads)
+        if counts := settle():
+            return threads, counts
+    raise ModelUnsupported(f"on this CPU no number of rows up to {max_rows} gives a row the same bits")
 
 
 def _of_rows_apart(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
