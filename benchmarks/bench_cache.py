@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.conditions import ROOT, current, num_cores, quiet
 from benchmarks.cores import Cores
 from benchmarks.options import MAX_WAIT_SECONDS
+from benchmarks.page import fill
 from benchmarks.process import end_on_sigterm
-from benchmarks.table import put_between
 from config.threads import let_threads_sleep
 from engine.errors import EngineError
 
@@ -100,28 +100,11 @@ async def _timed(args: argparse.Namespace) -> tuple[str, str, str]:
     return hits_text(found), cost_text(cost), about
 
 
-def written(page: str, sections: dict[str, str]) -> str:
-    """The page with each section between its marks. Raises ValueError where marks are missing."""
-    for mark, text in sections.items():
-        page = put_between(page, mark, text)
-    return page
-
-
 def main() -> int:
     """Measure and print; the exit code says whether it could be done."""
     args = parser().parse_args()
     end_on_sigterm()
-    try:
-        if args.write:
-            written(PAGE.read_text(), dict.fromkeys(MARKS, ""))  # refused before the work, not behind it
-        sections = measured(args)
-    except (EngineError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print("\n\n".join(sections.values()))
-    if args.write:
-        PAGE.write_text(written(PAGE.read_text(), sections))
-    return 0
+    return fill(PAGE if args.write else None, MARKS, lambda: measured(args), refusals=(EngineError,))
 
 
 if __name__ == "__main__":

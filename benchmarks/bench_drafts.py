@@ -12,8 +12,8 @@ import sys
 from benchmarks.conditions import ROOT, current, num_cores, quiet
 from benchmarks.cores import Cores
 from benchmarks.options import MAX_WAIT_SECONDS
+from benchmarks.page import fill
 from benchmarks.process import end_on_sigterm
-from benchmarks.table import put_between
 from config.settings import Settings
 from config.threads import let_threads_sleep
 from engine.errors import EngineError
@@ -64,17 +64,7 @@ def main() -> int:
     """Measure and print; the exit code says whether it could be done."""
     args = parser().parse_args()
     end_on_sigterm()
-    try:
-        if args.write:
-            put_between(PAGE.read_text(), MARK, "")  # refused before the work, not behind it
-        text = measured(args)
-    except (EngineError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(text)
-    if args.write:
-        PAGE.write_text(put_between(PAGE.read_text(), MARK, text))
-    return 0
+    return fill(PAGE if args.write else None, [MARK], lambda: {MARK: measured(args)}, refusals=(EngineError,))
 
 
 if __name__ == "__main__":

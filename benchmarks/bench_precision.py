@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.conditions import ROOT, Conditions, current, num_cores
+from benchmarks.page import fill
 from benchmarks.precision.tables import tables
 from benchmarks.precision.text import ORIGIN, TextTooShort, reference_text, windows
 from benchmarks.precision.ways import LEVELS, NoKernels, levels_here
 from benchmarks.process import end_on_sigterm
-from benchmarks.table import put_between
 from config.threads import let_threads_sleep
 from engine.errors import EngineError
 
@@ -90,18 +90,8 @@ def main() -> int:
     """Measure and print; the exit code says whether it could be done."""
     args = parser().parse_args()
     end_on_sigterm()
-    mark = Path(args.model).stem
-    try:
-        if args.write:
-            put_between(PAGE.read_text(), mark, "")  # refused before the work, not behind it
-        text = measured(args)
-    except (EngineError, NoKernels, TextTooShort, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(text)
-    if args.write:
-        PAGE.write_text(put_between(PAGE.read_text(), mark, text))
-    return 0
+    mark, refusals = Path(args.model).stem, (EngineError, NoKernels, TextTooShort)
+    return fill(PAGE if args.write else None, [mark], lambda: {mark: measured(args)}, refusals=refusals)
 
 
 if __name__ == "__main__":

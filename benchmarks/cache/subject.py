@@ -49,17 +49,25 @@ async def running(*engines: Engine) -> AsyncIterator[None]:
                 engine.stop()
 
 
-async def ask(engine: Engine, prompt: tuple[int, ...], *, num_outputs: int = 1) -> Answered:
-    """Let the engine answer one prompt, alone. Raises EngineError."""
-    stopping = Stopping(max_tokens=num_outputs)
-    before = engine.snapshot()
+async def read(engine: Engine, request: Request) -> tuple[list[int], End]:
+    """The outputs of a request's only choice, and its end. Raises EngineError."""
     end: End | None = None
-    async with engine.open(Request("asked", prompt, Sampling(seed=0, temperature=0.0), stopping)) as deltas:
+    tokens: list[int] = []
+    async with engine.open(request) as deltas:
         async for delta in deltas:
+            tokens += [token.id for token in delta.tokens]
             end = delta.end
     assert end is not None, "every stream has its end"
     if end.error is not None:
         raise end.error
+    return tokens, end
+
+
+async def ask(engine: Engine, prompt: tuple[int, ...], *, num_outputs: int = 1) -> Answered:
+    """Let the engine answer one prompt, alone. Raises EngineError."""
+    stopping = Stopping(max_tokens=num_outputs)
+    before = engine.snapshot()
+    _, end = await read(engine, Request("asked", prompt, Sampling(seed=0, temperature=0.0), stopping))
     after = engine.snapshot()
     gaps = after.inter_token_latency.sum - before.inter_token_latency.sum
     return Answered(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from benchmarks.cache.subject import running
+from benchmarks.cache.subject import read, running
 from benchmarks.drafts.workloads import Workload, document, workloads
 from benchmarks.table import markdown, number
 from engine.build import Built
 from engine.engine import Engine
-from engine.request import End, Request
+from engine.request import Request
 from engine.stats import DraftCounts
 
 
@@ -36,7 +36,7 @@ async def measure(built: Built, *, num_outputs: int, num_streams: int, num_round
     Raises EngineError; AssertionError where drafts change an answer.
     """
     async with running(built.engine):
-        whole = await _outputs(built.engine, document(built.tokenizer, num_outputs=num_outputs))
+        whole, _ = await read(built.engine, document(built.tokenizer, num_outputs=num_outputs))
         found = workloads(built.tokenizer, whole, num_outputs=num_outputs, num_streams=num_streams)
         return [await _compare(built.engine, workload, num_rounds) for workload in found]
 
@@ -66,21 +66,8 @@ def _drafts(engine: Engine) -> DraftCounts:
 
 async def _timed(engine: Engine, requests: Sequence[Request]) -> tuple[list[list[int]], float]:
     began = time.perf_counter()
-    outputs = await asyncio.gather(*(_outputs(engine, request) for request in requests))
-    return outputs, time.perf_counter() - began
-
-
-async def _outputs(engine: Engine, request: Request) -> list[int]:
-    end: End | None = None
-    tokens: list[int] = []
-    async with engine.open(request) as deltas:
-        async for delta in deltas:
-            tokens += [token.id for token in delta.tokens]
-            end = delta.end
-    assert end is not None, "every stream has its end"
-    if end.error is not None:
-        raise end.error
-    return tokens
+    answers = await asyncio.gather(*(read(engine, request) for request in requests))
+    return [outputs for outputs, _ in answers], time.perf_counter() - began
 
 
 def drafts_text(found: Sequence[Compared]) -> str:

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,15 +6,11 @@ import pytest
 from benchmarks.load import WORKLOADS
 from benchmarks.peers import llama, openvino
 from benchmarks.peers.catalogue import PEERS, USUAL
+from tests.benchmarks.commands import run
 
 BUILT = [name for name in USUAL if PEERS[name].installed()]  # those that `make bench-peers` built here; CI builds none
 
 NAMES = {"llama": llama.NAME, "openvino": openvino.NAME}
-
-
-def run(module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_benchmark_of_the_server_measures_each_workload(default_model: Path, tmp_path: Path) -> None:

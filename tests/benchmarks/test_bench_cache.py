@@ -1,22 +1,15 @@
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-from benchmarks.bench_cache import MARKS, PAGE, written
+from benchmarks.bench_cache import MARKS, PAGE
+from benchmarks.page import written
+from tests.benchmarks.commands import run
 from tests.tiny import make_tiny_model_folder
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.bench_cache", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_benchmark_of_the_cache_measures_memory_hits_and_checkpoints(tmp_path: Path) -> None:
     make_tiny_model_folder(tmp_path / "tiny")
 
-    ended = run("--model", tmp_path / "tiny", "--smoke", "--threads", "1")
+    ended = run("bench_cache", "--model", tmp_path / "tiny", "--smoke", "--threads", "1")
 
     assert ended.returncode == 0, ended.stderr
     assert "| SmolLM2 135M | full attention, 30 layers, 3 kv heads x 64 | 720.0 | 382.5 |" in ended.stdout
@@ -26,17 +19,6 @@ def test_the_benchmark_of_the_cache_measures_memory_hits_and_checkpoints(tmp_pat
     assert "| a prompt of 96, first token |" in ended.stdout
     assert "| a step that decodes, of 4 |" in ended.stdout
     assert "no figure means anything" in ended.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "reason"),
-    [(("--smoke", "--write"), 2, "not allowed with"), (("--smoke", "--wait", "0"), 1, "nothing.gguf")],
-)
-def test_what_can_not_be_measured_is_refused(arguments: tuple[str, ...], code: int, reason: str) -> None:
-    ended = run("--model", "nothing.gguf", *arguments)
-
-    assert ended.returncode == code
-    assert reason in ended.stderr
 
 
 def test_the_page_has_a_place_for_each_part() -> None:

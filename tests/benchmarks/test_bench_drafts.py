@@ -1,41 +1,22 @@
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from benchmarks.bench_drafts import MARK, PAGE
 from benchmarks.drafts.workloads import EDIT_EVERY, with_edits
 from benchmarks.table import put_between
+from tests.benchmarks.commands import run
 from tests.tiny import make_tiny_model_folder
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.bench_drafts", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_benchmark_of_drafts_compares_each_workload_with_itself(tmp_path: Path) -> None:
     make_tiny_model_folder(tmp_path / "tiny")
 
-    ended = run("--model", tmp_path / "tiny", "--smoke", "--threads", "1")
+    ended = run("bench_drafts", "--model", tmp_path / "tiny", "--smoke", "--threads", "1")
 
     assert ended.returncode == 0, ended.stderr
     lines = [line for line in ended.stdout.splitlines() if line.startswith("| ")]
     assert len(lines) == 1 + 1 + 4
     assert all(line.count("|") == 8 for line in lines)
     assert "no figure means anything" in ended.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "reason"),
-    [(("--smoke", "--write"), 2, "not allowed with"), (("--smoke", "--wait", "0"), 1, "nothing.gguf")],
-)
-def test_what_can_not_be_measured_is_refused(arguments: tuple[str, ...], code: int, reason: str) -> None:
-    ended = run("--model", "nothing.gguf", *arguments)
-
-    assert ended.returncode == code
-    assert reason in ended.stderr
 
 
 def test_the_page_has_a_place_for_the_table() -> None:

@@ -1,9 +1,7 @@
-import subprocess
-import sys
-
 from benchmarks.bench_kernels import attention_table, judgement, linears_table
 from benchmarks.kernels.linears import STORAGES
 from benchmarks.kernels.shares import AttentionShare, LinearShare
+from tests.benchmarks.commands import run
 
 LINEAR = [
     LinearShare(STORAGES[0], 1000, 500, num_rows=1, num_bytes=2_000_000, seconds=1e-4, allowed=0.9e-4),
@@ -35,9 +33,7 @@ def test_the_cases_that_are_near_enough_are_counted() -> None:
 
 
 def test_the_benchmark_of_the_kernels_measures_each_of_them() -> None:
-    command = [sys.executable, "-m", "benchmarks.bench_kernels", "--smoke", "--level", "avx2"]
-
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    ended = run("bench_kernels", "--smoke", "--level", "avx2")
 
     assert ended.returncode == 0, ended.stderr
     assert "| 576 × 1536, 4 bits with minima (Q4_1) |" in ended.stdout

@@ -1,23 +1,17 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks.bench_precision import PAGE
 from benchmarks.table import put_between
+from tests.benchmarks.commands import run
 from tests.tiny import make_tiny_model_folder
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.bench_precision", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_benchmark_of_precision_measures_each_choice(tmp_path: Path) -> None:
     make_tiny_model_folder(tmp_path)
 
-    ended = run("--model", tmp_path, "--smoke", "--kernels", "avx2", "--roundings")
+    ended = run("bench_precision", "--model", tmp_path, "--smoke", "--kernels", "avx2", "--roundings")
 
     assert ended.returncode == 0, ended.stderr
     for name in ("kernels avx2", "weights int4", "cache-dtype int8", "kernels torch --weights bfloat16"):
@@ -37,7 +31,7 @@ def test_the_benchmark_of_precision_measures_each_choice(tmp_path: Path) -> None
     ],
 )
 def test_what_can_not_be_measured_is_refused_at_once(arguments: tuple[str, ...], code: int, reason: str) -> None:
-    ended = run("--model", "nothing.gguf", *arguments)
+    ended = run("bench_precision", "--model", "nothing.gguf", *arguments)
 
     assert ended.returncode == code
     assert reason in ended.stderr
