@@ -37,6 +37,7 @@ _HYBRID: dict[str, Any] = _COMMON | {
     "max_position_embeddings": MAX_CONTEXT,
 }
 _HEADS: dict[str, Any] = {"mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_state": 16, "mamba_n_groups": 2}
+_EXPERTS: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 _DELTA: dict[str, Any] = {
     "head_dim": 32,
     "linear_num_key_heads": 2,
@@ -91,31 +92,17 @@ RECURRENT: dict[str, Callable[[], PreTrainedConfig]] = {
         **_HYBRID, num_experts=4, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=16, mamba_dt_rank=32
     ),
     "qwen3-next": lambda: Qwen3NextConfig(**_HYBRID, **_DELTA, mlp_only_layers=[0, 1, 2]),
-    "qwen3-next-experts": lambda: Qwen3NextConfig(
-        **_HYBRID,
-        **_DELTA,
-        num_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=32,
-        shared_expert_intermediate_size=32,
-    ),
+    "qwen3-next-experts": lambda: Qwen3NextConfig(**_HYBRID, **_DELTA, **_EXPERTS, shared_expert_intermediate_size=32),
     "qwen3.5": lambda: Qwen3_5TextConfig(**_HYBRID, **_DELTA),
     "qwen3.5-experts": lambda: Qwen3_5MoeTextConfig(
-        **_HYBRID,
-        **_DELTA,
-        num_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=32,
-        shared_expert_intermediate_size=32,
+        **_HYBRID, **_DELTA, **_EXPERTS, shared_expert_intermediate_size=32
     ),
     "lfm2": lambda: Lfm2Config(**_HYBRID, layer_types=["conv", "full_attention", "conv"]),
     "lfm2-experts": lambda: Lfm2MoeConfig(
         **_HYBRID,
         layer_types=["conv", "full_attention", "conv"],
         num_dense_layers=1,
-        num_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=32,
+        **_EXPERTS,
         use_expert_bias=True,
         routed_scaling_factor=1.5,
     ),
