@@ -1,5 +1,7 @@
 """App: the routes and what stands around them, outermost first."""
 
+from typing import Any
+
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
@@ -9,6 +11,7 @@ from server.exchange import Exchanges
 from server.logs import Log
 from server.metrics import Metrics, Reading
 from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
+from server.openapi import complete
 from server.routes import chat, completions, health, ledger, metrics, models, tokens
 from server.service import Service
 from server.version import VERSION
@@ -16,9 +19,25 @@ from server.version import VERSION
 ROUTERS = tuple(module.router for module in (chat, completions, models, tokens, health, metrics, ledger))
 
 
+class Surface(FastAPI):
+    """FastAPI that describes itself completely, with examples that ask for `model`."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(title="Tidemark", version=VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
+        self.openapi_version = "3.2.0"  # the first that describes the events of a stream
+        self._model = model
+
+    def openapi(self) -> dict[str, Any]:  # JSON by its nature
+        """What /openapi.json says; made once."""
+        if self.openapi_schema is None:
+            complete(super().openapi(), model=self._model)
+        assert self.openapi_schema is not None
+        return self.openapi_schema
+
+
 def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
     """The whole HTTP surface over `service`; routes find it in `app.state`, and `metrics` beside it."""
-    app = FastAPI(title="Tidemark", version=VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = Surface(settings.model.served_name)
     app.state.service = service
     app.state.metrics = Metrics(lambda: _read(service), vllm_names=settings.server.vllm_metrics)
     for router in ROUTERS:

@@ -1,6 +1,7 @@
 """Chat completions."""
 
 from fastapi import APIRouter
+from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -8,20 +9,22 @@ from server import deliver
 from server.account import Account
 from server.body import read_body
 from server.conversation import converse
-from server.openapi import ERRORS, STREAMED, body_of
+from server.openapi import ERRORS, body_of, streamed
 from server.recorder import Endpoint
 from server.render.chat import Chat
 from server.render.reply import new_id, reply_of
 from server.service import Service
-from server.wire.chat import ChatCompletion, ChatRequest
+from server.wire.chat import ChatChunk, ChatCompletion, ChatRequest
+from server.wire.status import ErrorEnvelope
 
 router = APIRouter(tags=["generate"])
+EVENT = TypeAdapter[ChatChunk | ErrorEnvelope](ChatChunk | ErrorEnvelope)
 
 
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses=STREAMED | ERRORS,
+    responses=streamed(EVENT, ends_with="[DONE]") | ERRORS,
     openapi_extra=body_of(ChatRequest),
 )
 async def create_chat_completion(request: Request) -> Response:

@@ -1,13 +1,14 @@
 """Text completions."""
 
 from fastapi import APIRouter
+from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from server import deliver
 from server.account import Account
 from server.body import read_body
-from server.openapi import ERRORS, STREAMED, body_of
+from server.openapi import ERRORS, body_of, streamed
 from server.prompt import completion_prompts, predicted_tokens
 from server.recorder import Endpoint
 from server.render.completions import Completions, echo_of
@@ -16,16 +17,18 @@ from server.requests import Wanted, requests_of
 from server.rules import check_completion, check_num_prompts
 from server.service import Service
 from server.wire.completions import Completion, CompletionRequest
+from server.wire.status import ErrorEnvelope
 
 DEFAULT_MAX_TOKENS = 16  # OpenAI's
 
 router = APIRouter(tags=["generate"])
+EVENT = TypeAdapter[Completion | ErrorEnvelope](Completion | ErrorEnvelope)
 
 
 @router.post(
     "/completions",
     response_model=Completion,
-    responses=STREAMED | ERRORS,
+    responses=streamed(EVENT, ends_with="[DONE]") | ERRORS,
     openapi_extra=body_of(CompletionRequest),
 )
 async def create_completion(request: Request) -> Response:

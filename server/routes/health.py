@@ -33,7 +33,7 @@ async def ready(request: Request) -> Response:
     return json_response(StatusBody(status="ready"))
 
 
-@router.get("/version", response_model=VersionBody)
+@router.get("/version", response_model=VersionBody, responses=ERRORS)
 async def version() -> Response:
     """The version of this server."""
     return json_response(VersionBody(version=VERSION))

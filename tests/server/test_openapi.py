@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from server.examples import EXAMPLES
 from server.openapi import body_of
 from server.wire.chat import ChatRequest
 from server.wire.completions import CompletionRequest
@@ -36,7 +37,7 @@ async def test_the_description_is_served_and_no_page_that_loads_scripts_from_els
     chat = paths["/v1/chat/completions"]["post"]
     assert chat["requestBody"]["required"]
     assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
-    assert "default" in chat["responses"]
+    assert set(chat["responses"]) == {"200", "400", "401", "404", "413", "415", "429", "500", "503"}
     assert [page.status_code for page in pages] == [404, 404]
 
 
@@ -45,3 +46,62 @@ def test_every_route_is_described_once() -> None:
 
     for path in ("chat/completions", "completions", "models", "tokenize", "detokenize", "health", "ready", "ledger"):
         assert f"/v1/{path}" in paths
+
+
+def operations() -> list[tuple[str, Json]]:
+    paths = app_of(make_service()).openapi()["paths"]
+    return [(path, operation) for path, methods in paths.items() for operation in methods.values()]
+
+
+def test_every_error_is_described_by_its_status_and_says_when_to_come_back() -> None:
+    for path, operation in operations():
+        answers = operation["responses"]
+        assert "default" not in answers
+        assert "422" not in answers, "a client's mistake is 400"
+        assert {"200", "401", "500", "503"} <= set(answers), path
+        assert all("retry-after" in answers[status]["headers"] for status in ("429", "503") if status in answers)
+        assert all(answer["content"] for answer in answers.values())
+
+
+def test_what_can_not_be_found_is_described_where_something_is_looked_for() -> None:
+    described = {path: set(operation["responses"]) for path, operation in operations()}
+
+    assert "404" in described["/v1/models/{id}"]
+    assert "404" not in described["/v1/models"]
+    assert "413" not in described["/v1/models/{id}"]
+
+
+def test_the_events_of_a_stream_are_described_with_the_mark_of_the_end() -> None:
+    [stream] = [
+        operation["responses"]["200"]["content"]["text/event-stream"]
+        for path, operation in operations()
+        if path == "/v1/chat/completions"
+    ]
+
+    data = stream["itemSchema"]["properties"]["data"]
+    chunk, failure = data["anyOf"][0]["contentSchema"]["anyOf"]
+    assert data["anyOf"][1] == {"const": "[DONE]"}
+    assert "choices" in chunk["required"]
+    assert failure["required"] == ["error"]
+    assert "$ref" not in str(stream)
+
+
+def test_a_description_names_the_model_that_is_served_and_both_ways_to_send_a_key() -> None:
+    document = app_of(make_service()).openapi()
+
+    [parameter] = document["paths"]["/v1/models/{id}"]["get"]["parameters"]
+    assert parameter["example"] == "org/tiny"
+    assert {} in document["security"]
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "x-api-key"}
+
+
+def test_examples_are_those_of_endpoints_that_take_a_body() -> None:
+    described = {path: operation["requestBody"] for path, operation in operations() if "requestBody" in operation}
+
+    assert all(described[path]["content"]["application/json"]["examples"] for path in EXAMPLES)
+
+
+def test_the_description_is_made_once() -> None:
+    app = app_of(make_service())
+
+    assert app.openapi() is app.openapi()
