@@ -1,48 +1,57 @@
-"""Server-sent events: frames, and the response that owns its source and closes it when the client leaves."""
+"""Server-sent events: the response that owns its source and closes it when the client leaves."""
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Protocol
 
-import orjson
 from anyio import sleep
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from server.account import Account
 from server.errors import ApiError, Kind
+from server.events import Event, encode
 from server.recorder import Outcome
 from server.streams import Arrival, Streams
 from server.tasks import cancel_when_gone, task_group
 
-DONE = b"data: [DONE]\n\n"
 COMMENT = b": keep-alive\n\n"
 
 log = logging.getLogger(__name__)
 
 
-def frame(body: object) -> bytes:
-    """One event."""
-    return b"data: " + orjson.dumps(body) + b"\n\n"
-
-
 class Renderer(Protocol):
-    """What the deltas of an answer look like on the wire."""
+    """What the deltas of an answer look like as events. `id` is the answer's."""
 
-    def feed(self, arrival: Arrival) -> bytes:
-        """The frames of one delta; none where it shows nothing."""
+    @property
+    def id(self) -> str:
+        """Every event's id is made of it."""
         ...
 
-    def last(self) -> bytes:
-        """The frames after the last delta."""
+    def first(self) -> Iterable[Event]:
+        """What is said as soon as the queue has taken the request."""
+        ...
+
+    def feed(self, arrival: Arrival) -> Iterable[Event]:
+        """The events of one delta; none where it shows nothing."""
+        ...
+
+    def last(self) -> Iterable[Event]:
+        """The events after the last delta."""
+        ...
+
+    def failed(self, error: ApiError) -> Iterable[Event]:
+        """The events in place of all that were still to come."""
         ...
 
 
 class EventStream(Response):
     """Sends an answer as it grows. The headers go out at once.
 
-    An error becomes the last event. A comment goes out whenever nothing was sent for
-    `keep_alive_seconds`. A send that takes longer than `send_seconds` ends the answer.
+    Every event has an id: the answer's, and the event's number in it, from 0. An error becomes the
+    last event. A comment goes out whenever nothing was sent for `keep_alive_seconds`. A send that
+    takes longer than `send_seconds` ends the answer.
     """
 
     media_type = "text/event-stream"
@@ -64,6 +73,7 @@ class EventStream(Response):
         self._account = account
         self._keep_alive_seconds = keep_alive_seconds
         self._send_seconds = send_seconds
+        self._num_told = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the answer ends or the client leaves, whichever comes first."""
@@ -86,21 +96,28 @@ class EventStream(Response):
         """The whole answer, and how it ended."""
         outcome = Outcome.FINISHED
         try:
-            await self._write_deltas(writer)
+            await self._write_events(writer)
             last = self._renderer.last()
         except Exception as error:  # noqa: BLE001  # whatever it is, the client is told and the stream ends
             outcome = Outcome.FAILED
-            last = frame(_told(error).envelope)
-        await writer.write(last, more=False)
+            last = self._renderer.failed(_told(error))
+        await writer.write(self._frames(last), more=False)
         return outcome
 
-    async def _write_deltas(self, writer: "_Writer") -> None:
+    async def _write_events(self, writer: "_Writer") -> None:
+        await writer.write_any(self._frames(self._renderer.first()))
         async with self._streams.reading() as arrivals:
             async for arrival in arrivals:
                 self._account.count(arrival.delta)
-                frames = self._renderer.feed(arrival)
-                if frames:
-                    await writer.write(frames)
+                await writer.write_any(self._frames(self._renderer.feed(arrival)))
+
+    def _frames(self, events: Iterable[Event]) -> bytes:
+        """The events as they are sent, each with the next number."""
+        frames = []
+        for told in events:
+            frames.append(encode(told, f"{self._renderer.id}:{self._num_told}"))
+            self._num_told += 1
+        return b"".join(frames)
 
 
 def _told(error: Exception) -> ApiError:
@@ -129,6 +146,11 @@ class _Writer:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._sent_at = self._clock()
             self._sending_since = None
+
+    async def write_any(self, data: bytes) -> None:
+        """Write it, unless it is nothing."""
+        if data:
+            await self.write(data)
 
     async def keep_alive(self, idle_seconds: float) -> None:
         """Send a comment after every silence of `idle_seconds`."""

@@ -1,10 +1,13 @@
 """Chat answers: whole, and chunk by chunk. Both are made of the same pieces."""
 
+from collections.abc import Iterable
+
 from engine.request import Delta, End, Usage
+from server.errors import ApiError
+from server.events import DONE, Event, event
 from server.prompt import Prompt
 from server.render.logprobs import chat_logprobs
 from server.render.reply import Reply, finish_reason, usage_body
-from server.sse import DONE, frame
 from server.streams import Arrival, Parts
 from server.wire.chat import AssistantMessage, ChatChoice, ChatChunk, ChatCompletion, ChunkChoice, ChunkDelta
 
@@ -17,6 +20,11 @@ class Chat:
         self._prompt = prompt
         self._begun: set[int] = set()
         self._usages: dict[tuple[int, int], Usage] = {}
+
+    @property
+    def id(self) -> str:
+        """The answer's."""
+        return self._reply.id
 
     # -- whole ------------------------------------------------------------------------------------
 
@@ -51,7 +59,11 @@ class Chat:
 
     # -- streamed ---------------------------------------------------------------------------------
 
-    def feed(self, arrival: Arrival) -> bytes:
+    def first(self) -> Iterable[Event]:
+        """Nothing: a choice begins with its first delta."""
+        return ()
+
+    def feed(self, arrival: Arrival) -> Iterable[Event]:
         """The chunks of one delta."""
         delta = arrival.delta
         chunks = [self._role(delta.choice)] if delta.choice not in self._begun else []
@@ -62,15 +74,19 @@ class Chat:
         if delta.end is not None:
             self._usages[arrival.prompt, delta.choice] = delta.end.usage
             chunks.append(self._chunk([_ended(delta.choice, delta.end)]))
-        return b"".join(frame(chunk) for chunk in chunks)
+        return map(event, chunks)
 
-    def last(self) -> bytes:
+    def last(self) -> Iterable[Event]:
         """The usage, if asked for, and the mark of the end."""
         if not self._reply.shows_usage:
-            return DONE
+            return (DONE,)
         chunk = self._chunk([])
         chunk["usage"] = usage_body(self._usages)
-        return frame(chunk) + DONE
+        return (event(chunk), DONE)
+
+    def failed(self, error: ApiError) -> Iterable[Event]:
+        """The error. No mark of the end follows it."""
+        return (event(error.envelope),)
 
     def _role(self, choice: int) -> ChatChunk:
         first = not self._begun

@@ -1,15 +1,16 @@
 """Text completions: whole, and chunk by chunk. Both are made of the same pieces."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.request import Delta, TokenLogprob, Usage
 from engine.text import Vocabulary
+from server.errors import ApiError
+from server.events import DONE, Event, event
 from server.prompt import Prompt
 from server.render.logprobs import completion_logprobs, concatenated, prompt_logprobs
 from server.render.reply import Reply, finish_reason, usage_body
-from server.sse import DONE, frame
 from server.streams import Arrival, Parts
 from server.wire.completions import Completion, CompletionChoice, CompletionLogprobs
 
@@ -52,6 +53,11 @@ class Completions:
         self._begun: set[int] = set()
         self._usages: dict[tuple[int, int], Usage] = {}
 
+    @property
+    def id(self) -> str:
+        """The answer's."""
+        return self._reply.id
+
     # -- whole ------------------------------------------------------------------------------------
 
     def whole(self, parts: Parts) -> Completion:
@@ -74,7 +80,11 @@ class Completions:
 
     # -- streamed ---------------------------------------------------------------------------------
 
-    def feed(self, arrival: Arrival) -> bytes:
+    def first(self) -> Iterable[Event]:
+        """Nothing: a choice begins with its first delta."""
+        return ()
+
+    def feed(self, arrival: Arrival) -> Iterable[Event]:
         """The chunks of one delta."""
         prompt, delta = arrival.prompt, arrival.delta
         choices = self._first(prompt, delta)
@@ -86,15 +96,19 @@ class Completions:
             self._usages[prompt, delta.choice] = delta.end.usage
             choices.append(self._empty(prompt, delta))
             self._add_end(choices[-1], delta)
-        return b"".join(frame(self._chunk([choice])) for choice in choices)
+        return [event(self._chunk([choice])) for choice in choices]
 
-    def last(self) -> bytes:
+    def last(self) -> Iterable[Event]:
         """The usage, if asked for, and the mark of the end."""
         if not self._reply.shows_usage:
-            return DONE
+            return (DONE,)
         chunk = self._body([])
         chunk["usage"] = usage_body(self._usages)
-        return frame(chunk) + DONE
+        return (event(chunk), DONE)
+
+    def failed(self, error: ApiError) -> Iterable[Event]:
+        """The error. No mark of the end follows it."""
+        return (event(error.envelope),)
 
     def _first(self, prompt: int, delta: Delta) -> list[CompletionChoice]:
         """What a choice's first delta brings in front: the echo, and the prompt's token ids."""

@@ -42,11 +42,21 @@ async def listening(service: Service) -> AsyncIterator[str]:
 Json = dict[str, Any]  # JSON by its nature
 
 
-def events_of(body: str) -> list[str]:
-    """The data of every event, in order."""
+def frames_of(body: str) -> list[dict[str, str]]:
+    """The fields of every event, in order."""
     frames = body.split("\n\n")
     assert frames.pop() == "", "every event ends with an empty line"
-    return [frame.removeprefix("data: ") for frame in frames if not frame.startswith(":")]
+    return [dict(_field(line) for line in frame.split("\n")) for frame in frames if not frame.startswith(":")]
+
+
+def _field(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(": ")
+    return name, value
+
+
+def events_of(body: str) -> list[str]:
+    """The data of every event, in order."""
+    return [frame["data"] for frame in frames_of(body)]
 
 
 def chunks_of(body: str) -> list[Json]:

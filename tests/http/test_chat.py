@@ -1,5 +1,6 @@
 """Chat answers, whole and streamed, as clients read them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from engine.errors import SlowReader, StepFailed
 from engine.request import Request
 from tests.fakes import CONTEXT, EOS, FakeEngine, FakeTokenizer, Script, make_service
-from tests.http.clients import chunks_of, client_of, events_of
+from tests.http.clients import chunks_of, client_of, events_of, frames_of
 
 Body = dict[str, Any]
 CHAT = "/v1/chat/completions"
@@ -442,3 +443,14 @@ async def test_a_prediction_reaches_the_engine_as_tokens() -> None:
     assert (first.prediction, first.max_draft_tokens) == (tuple(b"guess"), 3)
     assert (second.prediction, second.max_draft_tokens) == (tuple(b"guess"), None)
     assert third.prediction == tuple(b"x" * engine.info.context_length)
+
+
+async def test_every_event_of_a_stream_has_the_answers_id_and_its_number() -> None:
+    body = chat(stream=True, stream_options={"include_usage": True}, max_tokens=3)
+    async with client_of(make_service()) as client:
+        answer = await client.post(CHAT, json=body)
+
+    frames = frames_of(answer.text)
+    id = json.loads(frames[0]["data"])["id"]
+    assert [frame["id"] for frame in frames] == [f"{id}:{number}" for number in range(len(frames))]
+    assert frames[-1]["data"] == "[DONE]"

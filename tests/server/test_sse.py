@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 from starlette.types import Message
@@ -6,8 +7,10 @@ from starlette.types import Message
 from engine.errors import StepFailed
 from engine.request import Request, Sampling, Stopping
 from server.account import Account
+from server.errors import ApiError
+from server.events import Event, encode
 from server.recorder import Endpoint, Outcome, RequestMetrics
-from server.sse import COMMENT, EventStream, frame
+from server.sse import COMMENT, EventStream
 from server.streams import Arrival, open_streams
 from tests.fakes import FakeEngine, Script
 
@@ -18,16 +21,29 @@ LONG = 3600.0  # seconds that no test waits
 class Plain:
     """Renders the text alone."""
 
+    id = "told"
+
     def __init__(self, *, broken: bool = False) -> None:
         self._broken = broken
 
-    def feed(self, arrival: Arrival) -> bytes:
+    def first(self) -> Iterable[Event]:
+        return (Event(b"begun", "first"),)
+
+    def feed(self, arrival: Arrival) -> Iterable[Event]:
         if self._broken:
             raise ZeroDivisionError
-        return arrival.delta.text.encode()
+        return [Event(letter.encode()) for letter in arrival.delta.text]
 
-    def last(self) -> bytes:
-        return b"|end"
+    def last(self) -> Iterable[Event]:
+        return (Event(b"end", "last"),)
+
+    def failed(self, error: ApiError) -> Iterable[Event]:
+        return (Event(f"{error.body['type']} {error.body['code']}".encode(), "error"),)
+
+
+def said(number: int, data: str, name: str = "") -> bytes:
+    """An event as it is sent."""
+    return encode(Event(data.encode(), name or None), f"told:{number}")
 
 
 class Connection:
@@ -100,23 +116,25 @@ async def test_an_answer_is_sent_as_it_grows_and_closed() -> None:
     assert start["status"] == 200
     assert dict(start["headers"])[b"content-type"].startswith(b"text/event-stream")
     assert b"content-length" not in dict(start["headers"])
-    assert [body["body"] for body in bodies] == [b"a", b"b", b"c", b"|end"]
+    assert [body["body"] for body in bodies] == [
+        said(0, "begun", "first"), said(1, "a"), said(2, "b"), said(3, "c"), said(4, "end", "last")
+    ]  # fmt: skip
     assert case.complete
     assert case.engine.opened[0].closed
     assert case.outcomes == [Outcome.FINISHED]
 
 
-async def test_headers_go_out_before_the_first_delta() -> None:
+async def test_headers_and_what_comes_first_go_out_before_the_first_delta() -> None:
     gate = asyncio.Event()
     case = Case(Script(gate=gate))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(case.run())
-        await case.connection.changed.wait()
-        sent = [message["type"] for message in case.connection.sent]
+        await case.connection.wait_for(b"begun")
+        sent = case.connection.body
         gate.set()
 
-    assert sent == ["http.response.start"]
+    assert sent == said(0, "begun", "first")
     assert case.complete
 
 
@@ -126,12 +144,12 @@ async def test_a_client_that_leaves_closes_the_stream_while_it_waits(prompts: in
 
     async with asyncio.TaskGroup() as group:
         group.create_task(case.run())
-        await case.connection.wait_for(b"a" * prompts)
+        await case.connection.wait_for(said(prompts, "a"))
         case.connection.gone.set()
 
     assert all(stream.closed for stream in case.engine.opened)
     assert case.outcomes == [Outcome.ABORTED]
-    assert b"|end" not in case.connection.body
+    assert b"data: end" not in case.connection.body
 
 
 async def test_a_client_that_leaves_closes_the_stream_while_a_send_is_blocked() -> None:
@@ -174,10 +192,10 @@ async def test_silence_is_filled_with_comments() -> None:
 
     async with asyncio.TaskGroup() as group:
         group.create_task(case.run())
-        await case.connection.wait_for(b"a" + COMMENT + COMMENT)
+        await case.connection.wait_for(said(1, "a") + COMMENT + COMMENT)
         gate.set()
 
-    assert case.connection.body.replace(COMMENT, b"") == b"abc|end"
+    assert case.connection.body.replace(COMMENT, b"").count(b"data: ") == 5
     assert not case.connection.body.endswith(COMMENT)
 
 
@@ -195,8 +213,8 @@ async def test_a_failure_of_the_engine_is_the_last_event(prompts: int) -> None:
 
     await case.run()
 
-    assert case.connection.sent[-1]["body"].startswith(b'data: {"error":{"message":')
-    assert b"|end" not in case.connection.body
+    assert case.connection.sent[-1]["body"].endswith(b"event: error\ndata: server_error step_failed\n\n")
+    assert b"data: end" not in case.connection.body
     assert case.complete
     assert case.outcomes == [Outcome.FAILED]
 
@@ -206,7 +224,7 @@ async def test_a_fault_of_our_own_is_logged_and_told_without_its_details(caplog:
 
     await case.run()
 
-    assert b'"type":"server_error"' in case.connection.body
+    assert case.connection.sent[-1]["body"] == said(1, "server_error None", "error")
     assert b"ZeroDivision" not in case.connection.body
     assert "ZeroDivisionError" in caplog.text
     assert case.engine.opened[0].closed
@@ -222,7 +240,3 @@ async def test_a_server_that_is_cancelled_closes_the_stream() -> None:
 
     assert case.engine.opened[0].closed
     assert case.outcomes == [Outcome.ABORTED]
-
-
-def test_a_frame_is_one_event_of_json() -> None:
-    assert frame({"a": "ü\n"}) == b'data: {"a":"\xc3\xbc\\n"}\n\n'
