@@ -26,7 +26,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test test-gemma3 check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
+.PHONY: help serve trace model test test-gemma3 test-sdks test-openapi check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,12 @@ test: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## run the tests; ARGS='tests/config -k 
 
 test-gemma3: $(INSTALLED_DEV) $(GEMMA) ## try a real model with windows, which is fetched first
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest tests/models/gemma3_270m.py $(ARGS)
+
+test-sdks: $(INSTALLED_DEV) $(FETCHED) ## try SDKs and frameworks, each in an environment of its own; ARGS='openai llm' tries some
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.sdks --model '$(MODEL)' $(ARGS)
+
+test-openapi: $(INSTALLED_DEV) ## try every endpoint as the description has it, with schemathesis
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.sdks.openapi $(ARGS)
 
 check: $(INSTALLED_DEV) ## formatting, lint, types and layers
 	$(VENV)/bin/ruff format --check .
@@ -84,7 +90,7 @@ bench-drafts: $(INSTALLED_DEV) $(FETCHED) ## measure what drafts save, and what 
 	$(VENV)/bin/python -m benchmarks.bench_drafts --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
-	rm -rf $(VENV) .models .peers build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
+	rm -rf $(VENV) .models .peers .envs build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # An installation whose mark is missing never ended, or is another Python's: it is made anew.

@@ -1,0 +1,95 @@
+"""OpenAI's Python SDK, with its strict validation."""
+
+from openai import AsyncOpenAI, OpenAI
+
+from tests.sdks.scenarios.checks import MODEL, Checks, Servers
+
+check = Checks()
+QUESTION = [{"role": "user", "content": "What is a tide? Answer in one sentence."}]
+BRIEF = {"model": MODEL, "messages": QUESTION, "max_tokens": 24, "temperature": 0}
+
+
+def client_of(url: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, _strict_response_validation=True)
+
+
+def async_client_of(url: str) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, _strict_response_validation=True)
+
+
+@check("models")
+def models(servers: Servers) -> None:
+    client = client_of(servers.real)
+    assert MODEL in [model.id for model in client.models.list()]
+    assert client.models.retrieve(MODEL).id == MODEL
+
+
+@check("chat, whole and streamed")
+def chat(servers: Servers) -> None:
+    client = client_of(servers.real)
+    whole = client.chat.completions.create(**BRIEF)
+    chunks = list(client.chat.completions.create(**BRIEF, stream=True, stream_options={"include_usage": True}))
+    text = whole.choices[0].message.content
+    assert text
+    assert text == "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert chunks[-1].usage == whole.usage or chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+
+
+@check("chat, asynchronous")
+async def async_chat(servers: Servers) -> None:
+    async with async_client_of(servers.real) as client:
+        whole = await client.chat.completions.create(**BRIEF)
+        stream = await client.chat.completions.create(**BRIEF, stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+    assert text == whole.choices[0].message.content
+
+
+@check("`.stream()`")
+async def stream_helper(servers: Servers) -> None:
+    with client_of(servers.real).chat.completions.stream(**BRIEF) as stream:
+        types = {event.type for event in stream}
+        final = stream.get_final_completion()
+    assert {"chunk", "content.delta", "content.done"} <= types
+    async with async_client_of(servers.real) as client, client.chat.completions.stream(**BRIEF) as stream:
+        again = await stream.get_final_completion()
+    assert again.choices[0].message.content == final.choices[0].message.content
+
+
+@check("`n` and log-probabilities")
+def choices(servers: Servers) -> None:
+    wanted = {**BRIEF, "temperature": 1.2, "seed": 4, "n": 3, "logprobs": True, "top_logprobs": 2, "max_tokens": 8}
+    client = client_of(servers.real)
+    whole = client.chat.completions.create(**wanted)
+    assert [choice.index for choice in whole.choices] == [0, 1, 2]
+    for choice in whole.choices:
+        assert all(len(entry.top_logprobs) >= 2 for entry in choice.logprobs.content)
+    streamed = {0: "", 1: "", 2: ""}
+    for chunk in client.chat.completions.create(**wanted, stream=True):
+        for choice in chunk.choices:
+            streamed[choice.index] += choice.delta.content or ""
+    assert streamed == {choice.index: choice.message.content for choice in whole.choices}
+
+
+@check("completions, whole and streamed")
+def completions(servers: Servers) -> None:
+    client = client_of(servers.real)
+    wanted = {"model": MODEL, "prompt": "The tide", "max_tokens": 8, "temperature": 0}
+    whole = client.completions.create(**wanted, logprobs=2)
+    # The null reason of all chunks but the last is OpenAI's own; its SDK's types refuse it if they are strict.
+    loose = OpenAI(base_url=f"{servers.real}/v1", api_key="none", max_retries=0)
+    text = "".join(chunk.choices[0].text for chunk in loose.completions.create(**wanted, stream=True))
+    assert text == whole.choices[0].text
+
+
+@check("a prompt's score")
+def score(servers: Servers) -> None:
+    loose = OpenAI(base_url=f"{servers.real}/v1", api_key="none", max_retries=0)
+    answer = loose.completions.create(model=MODEL, prompt="The tide comes in.", max_tokens=0, echo=True, logprobs=1)
+    first, *others = answer.choices[0].logprobs.token_logprobs
+    assert first is None
+    assert all(logprob < 0 for logprob in others)
+    assert answer.usage.completion_tokens == 0
+
+
+if __name__ == "__main__":
+    check.run()
