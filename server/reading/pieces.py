@@ -1,21 +1,23 @@
 """Pieces: what a choice's text is made of, once the marks that models write between its parts are read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A part of the answer itself."""
+    """A part of the answer itself. `start` is where it stands in all that the choice wrote, in characters."""
 
     text: str
+    start: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A part of what the model thought before it answered."""
+    """A part of what the model thought before it answered. `start` is where it stands in all that the choice wrote."""
 
     text: str
+    start: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class CallBegun:
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """A part of a call's arguments, which together are the text of a JSON object."""
+    """A part of a call's arguments, which together are the text of a JSON object, as far as the model wrote one."""
 
     number: int
     text: str
@@ -42,6 +44,7 @@ class Reader(Protocol):
     """Reads one choice's text as it arrives, in whatever parts it arrives.
 
     All pieces together hold all of the text but the marks between them: what turns out to be no mark becomes text.
+    They are the same, once adjacent ones are joined, however the text is cut into parts.
     """
 
     def feed(self, text: str) -> tuple[Piece, ...]:
@@ -56,9 +59,14 @@ class Reader(Protocol):
 class PlainReader:
     """Reads a text that has no marks."""
 
+    def __init__(self) -> None:
+        self._length = 0
+
     def feed(self, text: str) -> tuple[Piece, ...]:
         """All of it, as text."""
-        return (Text(text),) if text else ()
+        start = self._length
+        self._length += len(text)
+        return (Text(text, start),) if text else ()
 
     def finish(self) -> tuple[Piece, ...]:
         """Nothing: nothing is held back."""

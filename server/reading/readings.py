@@ -5,17 +5,23 @@ from dataclasses import dataclass, field
 
 from engine.request import Delta
 from server.reading.pieces import CallArguments, CallBegun, Piece, PlainReader, Reader, Reasoning, Text
+from server.reading.places import Places
 
 MakeReader = Callable[[], Reader]
 
 
 @dataclass(slots=True)
 class Said:
-    """What a choice has said. `calls` are its calls of tools, by number, as they began, with their arguments' parts."""
+    """What a choice has said. `calls` are its calls of tools, by number, as they began, with their arguments' parts.
+
+    `places.content` has the tokens of `text`, so the ones whose log-probabilities are listed, and
+    `places.num_reasoning` says how many are those of `reasoning`.
+    """
 
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: dict[int, tuple[CallBegun, list[str]]] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
 
     def take(self, pieces: Iterable[Piece]) -> None:
         """Add pieces, in their order."""
@@ -48,5 +54,7 @@ class Readings:
         pieces = reader.feed(delta.text) if delta.text else ()
         if delta.end is not None:
             pieces += reader.finish()
-        self.said[delta.choice].take(pieces)
+        said = self.said[delta.choice]
+        said.take(pieces)
+        said.places.take(delta, pieces)
         return pieces

@@ -1,0 +1,108 @@
+"""Formats: the ways in which models write calls of tools. Each is one small class, with no state."""
+
+from server.reading.calls import CallFormat, Calls, read_arguments, read_call_object
+from server.reading.python_call import read_python_call
+from server.reading.tape import Malformed, Steps, Tape
+
+
+class Hermes:
+    """`<tool_call>{"name": …, "arguments": {…}}</tool_call>`, one pair of tags for each call."""
+
+    marks: tuple[str, ...] = ("<tool_call>",)
+    openings: tuple[str, ...] = ()
+
+    def read(self, tape: Tape, calls: Calls) -> Steps[None]:
+        """See `CallFormat`."""
+        yield from tape.expect(*self.marks)
+        yield from tape.space()
+        yield from read_call_object(tape, calls)
+        yield from tape.close("</tool_call>")
+
+
+class Llama:
+    """`{"name": …, "parameters": {…}}` as the whole answer, or behind `<|python_tag|>`; several behind `;`."""
+
+    marks: tuple[str, ...] = ("<|python_tag|>",)
+    openings: tuple[str, ...] = ("{",)
+
+    def read(self, tape: Tape, calls: Calls) -> Steps[None]:
+        """See `CallFormat`."""
+        yield from tape.skip(*self.marks)
+        while True:
+            yield from tape.space()
+            yield from read_call_object(tape, calls)
+            yield from tape.space()
+            yield from tape.skip(";", ",")
+
+
+class Pythonic:
+    """`[name(key="value"), …]` as the whole answer, or between marks. A call is said once it is whole."""
+
+    marks: tuple[str, ...] = ("<|python_start|>", "<|tool_call_start|>")
+    openings: tuple[str, ...] = ("[",)
+
+    def read(self, tape: Tape, calls: Calls) -> Steps[None]:
+        """See `CallFormat`."""
+        yield from tape.skip(*self.marks)
+        yield from tape.space()
+        yield from tape.expect("[")
+        while True:
+            yield from tape.space()
+            yield from read_python_call(tape, calls)
+            yield from tape.space()
+            if (yield from tape.expect(",", "]")) == "]":
+                break
+        yield from tape.close("<|python_end|>", "<|tool_call_end|>")
+
+
+class Mistral:
+    """`[TOOL_CALLS]` before a list of `{"name": …, "arguments": {…}}`, or before each `name[ARGS]{…}`."""
+
+    marks: tuple[str, ...] = ("[TOOL_CALLS]",)
+    openings: tuple[str, ...] = ()
+    behind_name = ("[ARGS]", "[CALL_ID]", "{")
+
+    def read(self, tape: Tape, calls: Calls) -> Steps[None]:
+        """See `CallFormat`."""
+        yield from tape.expect(*self.marks)
+        yield from tape.space()
+        if (yield from tape.next()) == "[":
+            yield from self._read_list(tape, calls)
+        else:
+            yield from self._read_named(tape, calls)
+
+    def _read_list(self, tape: Tape, calls: Calls) -> Steps[None]:
+        yield from tape.expect("[")
+        while True:
+            yield from tape.space()
+            yield from read_call_object(tape, calls)
+            yield from tape.space()
+            if (yield from tape.expect(",", "]")) == "]":
+                break
+        tape.settle()
+
+    def _read_named(self, tape: Tape, calls: Calls) -> Steps[None]:
+        name = ""
+        while (found := (yield from tape.skip("[CALL_ID]", "[ARGS]"))) is None:
+            character = yield from tape.next()
+            if character == "{":
+                break
+            if not character or len(name) >= calls.longest_name:
+                raise Malformed
+            name += character
+            tape.at += 1
+        if found == "[CALL_ID]":
+            yield from self._skip_id(tape)
+        yield from tape.space()
+        yield from read_arguments(tape, calls, name.strip())
+
+    def _skip_id(self, tape: Tape) -> Steps[None]:
+        """The model's own id of the call, which is as good as another."""
+        while (yield from tape.skip("[ARGS]")) is None:
+            character = yield from tape.next()
+            if not character.isalnum():
+                raise Malformed
+            tape.at += 1
+
+
+FORMATS: dict[str, CallFormat] = {"hermes": Hermes(), "llama": Llama(), "pythonic": Pythonic(), "mistral": Mistral()}
