@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import TypeVar
 
 import orjson
@@ -35,8 +36,13 @@ async def read_body(request: Request, model: type[W], *, max_depth: int) -> W:
 
 def parse_body(data: bytes, model: type[W], *, max_depth: int) -> W:
     """`data` as `model`, or an ApiError."""
+    return validated(_object_of(data, max_depth), model)
+
+
+def validated(fields: Mapping[str, object], model: type[W]) -> W:
+    """A body's fields as `model`, or an ApiError."""
     try:
-        return model.model_validate(_object_of(data, max_depth))
+        return model.model_validate(fields)
     except ValidationError as error:
         raise _first_of(error) from None
 

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from engine.errors import (
     ContextTooLong,
@@ -22,6 +23,7 @@ from engine.errors import (
     StepFailed,
     UnknownToken,
 )
+from server.envelopes import envelope
 from server.respond import json_response
 from server.wire.status import ErrorBody, ErrorEnvelope
 
@@ -63,7 +65,29 @@ class ApiError(Exception):
 
     def response(self) -> Response:
         """The whole answer."""
-        return json_response(self.envelope, status=self.status, headers=self.headers)
+        return _Told(self)
+
+    def renamed(self, param: str) -> "ApiError":
+        """The same error about a field that has another name where the client wrote it."""
+        body = self.body
+        message = str(self).removeprefix(f"{body['param']}: ")
+        if len(message) < len(str(self)):
+            message = f"{param}: {message}"
+        return ApiError(self.status, message, kind=body["type"], code=body["code"], param=param, headers=self.headers)
+
+
+class _Told(Response):
+    """An error's whole answer. Only as it is sent is it known which API was asked, and so in which envelope."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(status_code=error.status)
+        self._error = error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        error = self._error
+        told = json_response(envelope(scope, error.status, error.body), status=error.status, headers=error.headers)
+        await told(scope, receive, send)
 
 
 def _clip(message: str) -> str:

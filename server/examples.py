@@ -34,6 +34,11 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("a stream", {"prompt": "The tide comes in and", **_BRIEF, "stream": True}),
         Example("the score of a text", {"prompt": "The tide comes in.", "max_tokens": 0, "echo": True, "logprobs": 1}),
     ),
+    "/v1/messages": (
+        Example("a whole answer", {"messages": _QUESTION, **_BRIEF}),
+        Example("a stream", {"system": "Be brief.", "messages": _QUESTION, **_BRIEF, "stream": True}),
+    ),
+    "/v1/messages/count_tokens": (Example("a conversation", {"system": "Be brief.", "messages": _QUESTION}),),
     "/v1/tokenize": (
         Example("a text", {"prompt": "The tide leaves a mark"}),
         Example("a conversation", {"messages": _QUESTION, "return_token_strs": True}),

@@ -68,7 +68,7 @@ class Exchanges:
         if message["type"] == "http.response.start":
             exchange.status = message["status"]
             headers = MutableHeaders(scope=message)
-            headers["x-request-id"] = exchange.request_id
+            headers["x-request-id"] = headers["request-id"] = exchange.request_id  # Anthropic's SDKs read the latter
             headers["openai-processing-ms"] = str(self._milliseconds(exchange))
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             exchange.complete = True

@@ -162,6 +162,6 @@ def cors_options(origins: Iterable[str]) -> CorsOptions:
         allow_origin_regex=_LOCAL_PAGES if "localhost" in named else None,
         allow_methods=["GET", "HEAD", "POST", "DELETE", "OPTIONS"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "openai-processing-ms", "retry-after"],
+        expose_headers=["x-request-id", "request-id", "openai-processing-ms", "retry-after"],
         allow_private_network=True,  # an allowed page may be on the internet and this server on the page's own machine
     )

@@ -8,14 +8,15 @@ from pydantic import TypeAdapter
 
 from server.examples import examples_of
 from server.wire.base import Wire
+from server.wire.messages import MessagesErrorEnvelope
 from server.wire.status import ErrorEnvelope
 
 JsonSchema = dict[str, Any]  # JSON by its nature
 
 JSON = "application/json"
 ERRORS: dict[int | str, JsonSchema] = {"default": {"model": ErrorEnvelope, "description": "What went wrong."}}
-STREAMED: dict[int | str, JsonSchema] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "The answer."}
+MESSAGES_ERRORS: dict[int | str, JsonSchema] = {
+    "default": {"model": MessagesErrorEnvelope, "description": "What went wrong."}
 }
 
 _REASONS = {

@@ -31,9 +31,9 @@ def by_shape(expected: str) -> Discriminator:
 Tokens = Annotated[list[int], Field(fail_fast=True)]  # one error, not one a token
 Objects = Annotated[list[dict[str, object]], Field(fail_fast=True)]
 
-_StopString = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
+StopString = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
 Stop = Annotated[
-    Annotated[_StopString, Tag("<text>")]
-    | Annotated[list[_StopString], Field(min_length=1, max_length=16), Tag("<list>")],
+    Annotated[StopString, Tag("<text>")]
+    | Annotated[list[StopString], Field(min_length=1, max_length=16), Tag("<list>")],
     by_shape("a string or a list of 1 to 16 strings"),
 ]

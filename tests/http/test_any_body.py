@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from server.wire.base import Wire
 from server.wire.chat import ChatRequest
 from server.wire.completions import CompletionRequest
+from server.wire.messages import CountRequest, MessagesRequest
 from server.wire.tokens import DetokenizeRequest, TokenizeRequest
 from tests.fakes import make_service
 from tests.http.clients import app_of
@@ -26,6 +27,8 @@ JSON = st.recursive(
 PATHS: dict[str, tuple[type[Wire], dict[str, Any]]] = {
     "/v1/chat/completions": (ChatRequest, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}),
     "/v1/completions": (CompletionRequest, {"prompt": "hi", "max_tokens": 3}),
+    "/v1/messages": (MessagesRequest, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}),
+    "/v1/messages/count_tokens": (CountRequest, {"messages": [{"role": "user", "content": "hi"}]}),
     "/tokenize": (TokenizeRequest, {"prompt": "hi"}),
     "/detokenize": (DetokenizeRequest, {"tokens": [104]}),
 }
@@ -55,6 +58,30 @@ def conversations(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return "/v1/chat/completions", {"model": "org/tiny", "messages": messages, "stream": draw(st.booleans())}
 
 
+@st.composite
+def blocks(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Messages of blocks that are nearly right."""
+    kinds = ["text", "thinking", "tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "image"]
+    block = st.fixed_dictionaries(
+        {"type": st.sampled_from(kinds)},
+        optional={
+            "text": st.text(max_size=8) | JSON,
+            "id": st.text(max_size=8),
+            "tool_use_id": st.text(max_size=8) | JSON,
+            "name": st.text(max_size=8),
+            "input": st.dictionaries(KEYS, JSON, max_size=2) | JSON,
+            "content": st.text(max_size=8) | JSON,
+            "is_error": st.booleans(),
+        },
+    )
+    message = st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": st.text() | st.lists(block)}
+    )
+    messages = draw(st.lists(message, max_size=4))
+    body = {"model": "org/tiny", "messages": messages, "max_tokens": 3, "stream": draw(st.booleans())}
+    return "/v1/messages", body
+
+
 APP = app_of(make_service())  # built once: that takes longer than an answer
 
 
@@ -65,6 +92,9 @@ async def check(path: str, body: dict[str, Any]) -> None:
     if answer.status_code != 200:
         assert len(answer.content) <= 4096
         error = answer.json()["error"]
+        if path.startswith("/v1/messages"):
+            assert set(error) == {"message", "type"}
+            return
         assert set(error) == {"message", "type", "param", "code"}
         assert error["param"] is None or not any(mark in error["param"] for mark in "<> ")
 
@@ -78,4 +108,10 @@ def test_any_value_in_any_field(request: tuple[str, dict[str, Any]]) -> None:
 @settings(max_examples=200)
 @given(conversations())
 def test_any_conversation(request: tuple[str, dict[str, Any]]) -> None:
+    asyncio.run(check(*request))
+
+
+@settings(max_examples=200)
+@given(blocks())
+def test_any_blocks(request: tuple[str, dict[str, Any]]) -> None:
     asyncio.run(check(*request))

@@ -44,7 +44,18 @@ async def test_the_description_is_served_and_no_page_that_loads_scripts_from_els
 def test_every_route_is_described_once() -> None:
     paths = app_of(make_service()).openapi()["paths"]
 
-    for path in ("chat/completions", "completions", "models", "tokenize", "detokenize", "health", "ready", "ledger"):
+    for path in (
+        "chat/completions",
+        "completions",
+        "messages",
+        "messages/count_tokens",
+        "models",
+        "tokenize",
+        "detokenize",
+        "health",
+        "ready",
+        "ledger",
+    ):
         assert f"/v1/{path}" in paths
 
 
@@ -84,6 +95,18 @@ def test_the_events_of_a_stream_are_described_with_the_mark_of_the_end() -> None
     assert "choices" in chunk["required"]
     assert failure["required"] == ["error"]
     assert "$ref" not in str(stream)
+
+
+def test_messages_are_described_with_anthropics_errors() -> None:
+    document = app_of(make_service()).openapi()
+
+    messages = document["paths"]["/v1/messages"]["post"]["responses"]
+    [schema] = {answer["content"]["application/json"]["schema"]["$ref"] for status, answer in messages.items()} - {
+        messages["200"]["content"]["application/json"]["schema"]["$ref"]
+    }
+    assert schema.endswith("MessagesErrorEnvelope")
+    events = messages["200"]["content"]["text/event-stream"]["itemSchema"]["properties"]["data"]["contentSchema"]
+    assert len(events["anyOf"]) == 7
 
 
 def test_a_description_names_the_model_that_is_served_and_both_ways_to_send_a_key() -> None:

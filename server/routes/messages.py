@@ -1,0 +1,83 @@
+"""Messages, as Anthropic's API has them."""
+
+import asyncio
+
+from fastapi import APIRouter
+from pydantic import TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from server import deliver
+from server.account import Account
+from server.body import read_body
+from server.conversation import Conversation, converse
+from server.messages import chat_body, in_own_words
+from server.openapi import MESSAGES_ERRORS, body_of, streamed
+from server.recorder import Endpoint
+from server.render.messages import Messages
+from server.render.reply import new_id
+from server.respond import json_response
+from server.service import Loaded, Service
+from server.wire.messages import (
+    ConversationFields,
+    CountRequest,
+    MessageBody,
+    MessageEvent,
+    MessagesErrorEnvelope,
+    MessagesRequest,
+    TokenCount,
+)
+
+router = APIRouter(tags=["generate"])
+EVENT = TypeAdapter[MessageEvent | MessagesErrorEnvelope](MessageEvent | MessagesErrorEnvelope)
+
+
+@router.post(
+    "/messages",
+    response_model=MessageBody,
+    responses=streamed(EVENT) | MESSAGES_ERRORS,
+    openapi_extra=body_of(MessagesRequest),
+)
+async def create_message(request: Request) -> Response:
+    """Answer a conversation in Anthropic's shape, whole or as a stream of events."""
+    service = Service.of(request)
+    with Account.of(request, service.requests, Endpoint.MESSAGES) as account:
+        body = await read_body(request, MessagesRequest, max_depth=service.settings.server.max_json_depth)
+        loaded = service.loaded()
+        loaded.check_name(body.model)
+        id = new_id("msg")
+        conversation = await _conversation(id, body, loaded)
+        answer = Messages(
+            id,
+            model=body.model,
+            prompt_tokens=len(conversation.prompt.tokens),
+            request_id=request.state.request_id,
+            make_reader=conversation.make_reader,
+        )
+
+        streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
+        if body.stream:
+            return deliver.stream(streams, answer, account, service.settings)
+        return await deliver.whole(request, streams, answer, account)
+
+
+@router.post(
+    "/messages/count_tokens",
+    response_model=TokenCount,
+    responses=MESSAGES_ERRORS,
+    openapi_extra=body_of(CountRequest),
+)
+async def count_tokens(request: Request) -> Response:
+    """How many tokens a conversation takes as the model sees it."""
+    service = Service.of(request)
+    body = await read_body(request, CountRequest, max_depth=service.settings.server.max_json_depth)
+    loaded = service.loaded()
+    loaded.check_name(body.model)
+    conversation = await _conversation(new_id("msg"), body, loaded)
+    return json_response(TokenCount(input_tokens=len(conversation.prompt.tokens)))
+
+
+async def _conversation(id: str, body: ConversationFields, loaded: Loaded) -> Conversation:
+    chat = await asyncio.to_thread(chat_body, body)
+    with in_own_words():
+        return await converse(id, chat, loaded)

@@ -1,0 +1,365 @@
+"""Anthropic's Messages: what a client sends, and what it gets."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from server.wire.base import StopString, Wire, by_shape
+
+MAX_STOP_SEQUENCES = 16
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+class TextBlock(Wire):
+    """A part of a text."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ThinkingBlock(Wire):
+    """What the model thought earlier."""
+
+    type: Literal["thinking"]
+    thinking: str = ""
+
+
+class ToolUseBlock(Wire):
+    """A call of a tool that the model made earlier."""
+
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: dict[str, object]
+
+
+class ServersBlock(Wire):
+    """What a server of another kind put into an earlier answer: it is passed over."""
+
+    type: str
+
+
+_SERVERS = ("redacted_thinking", "server_tool_use", "mcp_tool_use")
+_MEDIA = ("image", "document", "search_result", "container_upload")
+
+
+def _no_media(block: object) -> object:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if kind in _MEDIA:
+        raise PydanticCustomError("unsupported_parameter", "this model reads text blocks alone")
+    return block
+
+
+def _block_tag(block: object) -> str | None:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if kind in ("text", "thinking", "tool_use", "tool_result"):
+        return f"<{kind}>"
+    by_a_server = isinstance(kind, str) and (kind in _SERVERS or kind.endswith("_tool_result"))
+    return "<server>" if by_a_server else None
+
+
+TextOnly = Annotated[TextBlock, BeforeValidator(_no_media)]
+Texts = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[list[TextOnly], Field(fail_fast=True), Tag("<list>")],
+    by_shape("a string or a list of text blocks"),
+]
+
+
+class ToolResultBlock(Wire):
+    """What came of a call."""
+
+    type: Literal["tool_result"]
+    tool_use_id: str
+    content: Texts | None = None
+    is_error: bool | None = None
+
+
+Block = Annotated[
+    Annotated[TextBlock, Tag("<text>")]
+    | Annotated[ThinkingBlock, Tag("<thinking>")]
+    | Annotated[ToolUseBlock, Tag("<tool_use>")]
+    | Annotated[ToolResultBlock, Tag("<tool_result>")]
+    | Annotated[ServersBlock, Tag("<server>")],
+    Discriminator(
+        _block_tag, custom_error_type="block", custom_error_message="must be a block whose `type` is known here"
+    ),
+    BeforeValidator(_no_media),
+]
+Content = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[list[Block], Field(fail_fast=True), Tag("<list>")],
+    by_shape("a string or a list of blocks"),
+]
+
+
+class InputMessage(Wire):
+    """One turn of the conversation, or a part of one: what follows from the same role belongs to it."""
+
+    role: Literal["user", "assistant", "system"]
+    content: Content
+
+
+class Tool(Wire):
+    """A tool that the model may call. Without a schema it is one of Anthropic's own, which are not here."""
+
+    type: str | None = None
+    name: str | None = None
+    description: str | None = None
+    input_schema: dict[str, object] | None = None
+    strict: bool | None = None
+
+
+class ToolChoice(Wire):
+    """`tool_choice`."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class Thinking(Wire):
+    """`thinking`. Whether a model thinks is its template's to say; its budget is not enforced."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+
+
+class OutputFormat(Wire):
+    """A schema that the answer must follow."""
+
+    type: Literal["json_schema"]
+    schema_: dict[str, object] = Field(alias="schema")
+
+
+class OutputConfig(Wire):
+    """`output_config`."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
+
+
+class ConversationFields(Wire):
+    """What a conversation is made of. Null is the same as absent."""
+
+    model: str
+    messages: Annotated[list[InputMessage], Field(min_length=1, fail_fast=True)]
+    system: Texts | None = None
+    tools: Annotated[list[Tool], Field(fail_fast=True)] | None = None
+    tool_choice: ToolChoice | None = None
+    thinking: Thinking | None = None
+    output_config: OutputConfig | None = None
+    chat_template_kwargs: dict[str, object] | None = Field(default=None, description="as in chat completions")
+    chat_template: object = Field(default=None, description="refused")
+
+
+class CountRequest(ConversationFields):
+    """The body of `POST /v1/messages/count_tokens`."""
+
+
+class MessagesRequest(ConversationFields):
+    """The body of `POST /v1/messages`."""
+
+    max_tokens: Annotated[int, Field(ge=1)]
+    stream: bool | None = None
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=0)] | None = None
+    stop_sequences: Annotated[list[StopString], Field(max_length=MAX_STOP_SEQUENCES)] | None = None
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+class TextBody(TypedDict):
+    """A part of the answer itself."""
+
+    type: Literal["text"]
+    text: str
+    citations: None
+
+
+class ThinkingBody(TypedDict):
+    """What the model thought before it answered. Nothing signs it here."""
+
+    type: Literal["thinking"]
+    thinking: str
+    signature: str
+
+
+class CallerBody(TypedDict):
+    """Who calls the tool: the model itself."""
+
+    type: Literal["direct"]
+
+
+class ToolUseBody(TypedDict):
+    """A call of a tool."""
+
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: dict[str, object]
+    caller: CallerBody
+    toolset_name: None
+
+
+BlockBody = TextBody | ThinkingBody | ToolUseBody
+
+
+class CacheCreationBody(TypedDict):
+    """What was written for a certain time: nothing, the cache keeps what it has room for."""
+
+    ephemeral_5m_input_tokens: int
+    ephemeral_1h_input_tokens: int
+
+
+class OutputDetails(TypedDict):
+    """What the output's tokens were."""
+
+    thinking_tokens: int
+
+
+class DeltaUsageBody(TypedDict):
+    """`usage` at the end of a stream. The three counts of input tokens add up to the prompt's."""
+
+    input_tokens: int
+    cache_creation_input_tokens: int
+    cache_read_input_tokens: int
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    server_tool_use: None
+
+
+class MessageUsageBody(DeltaUsageBody):
+    """`usage`."""
+
+    cache_creation: CacheCreationBody
+    inference_geo: None
+    service_tier: Literal["standard"]
+    speed: None
+
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
+
+
+class EndBody(TypedDict):
+    """Why an answer ended; as long as it goes on there is no reason."""
+
+    stop_reason: StopReason | None
+    stop_sequence: str | None
+    stop_details: None
+    container: None
+
+
+class MessageBody(EndBody):
+    """A whole answer, or one that begins."""
+
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[BlockBody]
+    usage: MessageUsageBody
+    diagnostics: None
+
+
+class TextDelta(TypedDict):
+    """More of a text."""
+
+    type: Literal["text_delta"]
+    text: str
+
+
+class ThinkingDelta(TypedDict):
+    """More of a thought."""
+
+    type: Literal["thinking_delta"]
+    thinking: str
+
+
+class SignatureDelta(TypedDict):
+    """A thought's end."""
+
+    type: Literal["signature_delta"]
+    signature: str
+
+
+class InputDelta(TypedDict):
+    """More of a call's arguments."""
+
+    type: Literal["input_json_delta"]
+    partial_json: str
+
+
+BlockDelta = TextDelta | ThinkingDelta | SignatureDelta | InputDelta
+
+
+class MessageStart(TypedDict):
+    """The answer begins."""
+
+    type: Literal["message_start"]
+    message: MessageBody
+
+
+class BlockStart(TypedDict):
+    """A block begins, empty."""
+
+    type: Literal["content_block_start"]
+    index: int
+    content_block: BlockBody
+
+
+class BlockGrowth(TypedDict):
+    """A block grows."""
+
+    type: Literal["content_block_delta"]
+    index: int
+    delta: BlockDelta
+
+
+class BlockStop(TypedDict):
+    """A block has ended; the next has the next index."""
+
+    type: Literal["content_block_stop"]
+    index: int
+
+
+class MessageDelta(TypedDict):
+    """The answer's reason and usage."""
+
+    type: Literal["message_delta"]
+    delta: EndBody
+    usage: DeltaUsageBody
+
+
+class Plain(TypedDict):
+    """Something that needs no words: the answer has ended, or the server lives."""
+
+    type: Literal["message_stop", "ping"]
+
+
+BlockEvent = BlockStart | BlockGrowth | BlockStop
+MessageEvent = MessageStart | BlockEvent | MessageDelta | Plain
+
+
+class TokenCount(TypedDict):
+    """How many tokens a conversation takes."""
+
+    input_tokens: int
+
+
+class MessagesErrorBody(TypedDict):
+    """What went wrong."""
+
+    type: str
+    message: str
+
+
+class MessagesErrorEnvelope(TypedDict):
+    """How every error arrives, within a stream too."""
+
+    type: Literal["error"]
+    error: MessagesErrorBody
+    request_id: str | None
