@@ -12,7 +12,7 @@ from server.logs import Log
 from server.metrics import Metrics, Reading
 from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
 from server.openapi import complete
-from server.routes import chat, completions, health, ledger, messages, metrics, models, tokens
+from server.routes import chat, completions, health, ledger, messages, metrics, models, pages, tokens
 from server.service import Service
 from server.version import VERSION
 
@@ -43,6 +43,7 @@ def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)
+    app.include_router(pages.router)
     install_error_handlers(app)
     _surround(app, settings.server, log)
     return app
@@ -59,7 +60,7 @@ def _surround(app: FastAPI, settings: ServerSettings, log: Log) -> None:
 
 def _open_paths(settings: ServerSettings) -> frozenset[str]:
     """What needs no key, without the prefix."""
-    always = {"/", "/health", "/ready"}
+    always = {"/", "/health", "/ready", *pages.OPEN}
     return frozenset(always if settings.metrics_need_key else always | {"/metrics"})
 
 

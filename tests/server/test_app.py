@@ -33,7 +33,7 @@ def prefixed(*paths: str) -> list[str]:
     return [prefix + path for path in paths for prefix in ("", "/v1")]
 
 
-@pytest.mark.parametrize("path", prefixed("/nope", "/chat", "/health/", "/docs", "/redoc"))
+@pytest.mark.parametrize("path", prefixed("/nope", "/chat", "/health/", "/docs/", "/redoc"))
 async def test_an_unknown_path_is_404_in_the_envelope(path: str) -> None:
     async with surface() as client:
         answer = await client.get(path)

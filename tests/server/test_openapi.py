@@ -28,10 +28,10 @@ def test_a_body_is_described_with_its_ranges_and_without_references() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_description_is_served_and_no_page_that_loads_scripts_from_elsewhere() -> None:
+async def test_the_description_is_served_and_no_page_of_the_frameworks() -> None:
     async with client_of(make_service()) as client:
         described = await client.get("/openapi.json")
-        pages = [await client.get(path) for path in ("/docs", "/redoc")]
+        pages = [await client.get(path) for path in ("/redoc", "/docs/oauth2-redirect")]
 
     paths = described.json()["paths"]
     chat = paths["/v1/chat/completions"]["post"]
