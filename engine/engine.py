@@ -61,7 +61,7 @@ class Engine:
             reserved_outputs=settings.reserved_outputs,
         )
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
-        self._pace = Pace(settings.max_step_seconds)
+        self._pace = Pace(settings.max_step_seconds, row_tile=info.row_tile)
         self._drafts = Drafts(sources or {}, max_tokens=settings.max_draft_tokens)
         self._commit = Commit(
             tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary, drafts=self._drafts

@@ -2,7 +2,7 @@
 
 A step's time is taken as the sum of four parts: what it takes without any prompt (a fixed part, each
 stream, and what the streams read), the prompts' positions, the rows of logits beyond the streams' own, and
-the streams' drafts, each a position and a row.
+the streams' drafts, each a position and a row, which the kernels may compute by tiles of rows.
 How each part grows is fixed by the constants below, roughly; what a unit of it costs is learned, each from
 the steps that show it. So no two costs can be mistaken for each other, however alike the steps are.
 """
@@ -30,12 +30,12 @@ LOOK_EVERY = 16  # of so many steps in a row with streams and prompts, one shows
 SURPRISE = 1 / 3  # and so does the next one after a step that was so far from what was expected: what has changed?
 WEIGHT = 0.25  # of the newest step in what was learned
 LOOK_WEIGHT = 0.5  # where it was made to look
-SHOWS = 0.25  # the share of a step from which a part's cost can be read
+SHOWS = 0.25  # the share of a step from which a part's cost can be read; from a smaller one drafts' little by little
 CAUTION_BESIDE = 2.0  # a position beside streams is in a small batch: dearer than one of a large chunk, until measured
 CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
 LOOK_DRAFTS_EVERY = 128  # of so many steps in a row with drafts, one shows what the streams take without
 DRIFT = 1 / 8  # by which the price of drafts moves to what streams add, with each step that shows nothing of it
-SHOWS_DRAFTS = 0.1  # the share of a step from which the cost of its drafts can be read
+TILE_UNITS = FIXED_UNITS  # what a further tile of rows costs, until it is measured: the weights are gone through again
 
 
 def prompt_work(start: int, count: int) -> float:
@@ -102,21 +102,62 @@ class Prices:
         return self.position * prompt_work(start, count) + self.score * num_scores
 
 
+@dataclass(frozen=True, slots=True)
+class DraftPrice:
+    """What drafted tokens cost in the next step, in seconds: each by itself, and each tile of rows that they open.
+
+    A step of so many `rows` without drafts fills tiles of `row_tile` rows; None where rows cost alike.
+    """
+
+    token: float
+    tile: float
+    rows: int
+    row_tile: int | None
+
+    @property
+    def least(self) -> float:
+        """The least that one more costs."""
+        return self.token
+
+    def of(self, count: int) -> float:
+        """The price of so many together."""
+        return self.token * count + self.tile * _num_opened(self.rows, count, self.row_tile)
+
+
+def _num_opened(rows: int, count: int, row_tile: int | None) -> int:
+    """Tiles that `count` rows more open."""
+    return 0 if row_tile is None else -(-(rows + count) // row_tile) - -(-rows // row_tile)
+
+
 class Pace:
     """Learns from committed steps. Knows no clock: times are handed in, and 0 seconds tell nothing.
 
-    Before the first step everything costs nothing, so everything fits.
+    Before the first step everything costs nothing, so everything fits. `row_tile` is how many rows the model step
+    computes together, if it does: the first of a tile costs most.
     """
 
-    __slots__ = ("_alone", "_beside", "_draft", "_max_step_seconds", "_rest", "_score", "_until_bare", "_until_look")
+    __slots__ = (
+        "_alone",
+        "_beside",
+        "_draft",
+        "_max_step_seconds",
+        "_rest",
+        "_row_tile",
+        "_score",
+        "_tile",
+        "_until_bare",
+        "_until_look",
+    )
 
-    def __init__(self, max_step_seconds: float | None = None) -> None:
+    def __init__(self, max_step_seconds: float | None = None, *, row_tile: int | None = None) -> None:
         self._max_step_seconds = max_step_seconds  # None: from what the streams alone take
+        self._row_tile = row_tile
         self._rest = 0.0  # seconds for one of `Streams.units`
         self._alone = 0.0  # for a position without streams in the step
         self._beside = 0.0  # for a position beside streams
         self._score = 0.0  # for a row of logits
         self._draft = 0.0  # for a drafted position with its row of logits; what a stream adds, until drafts show it
+        self._tile = 0.0  # for a tile of rows that drafts open
         self._until_look = LOOK_EVERY - 1  # steps with streams and prompts
         self._until_bare = 0  # steps with drafts, until one without shows again what streams take
 
@@ -136,9 +177,9 @@ class Pace:
         """What positions and rows of logits cost beside these streams."""
         return Prices(self._beside if streams.count else self._alone, self._score)
 
-    def price_of_draft(self) -> float | None:
-        """What a drafted token costs; None for a step that has to show what the streams take without drafts."""
-        return self._draft if self._until_bare else None
+    def price_of_drafts(self, streams: Streams) -> DraftPrice | None:
+        """What drafts behind these streams cost; None for a step that has to show what they take without."""
+        return DraftPrice(self._draft, self._tile, streams.count, self._row_tile) if self._until_bare else None
 
     def seconds_of(self, streams: Streams) -> float:
         """How long a step with these streams alone takes."""
@@ -178,15 +219,19 @@ class Pace:
         streams, prices = load.streams, self.prices(load.streams)
         work, scores = prices.position * load.work, prices.score * load.num_scores
         rest, drafts = self.seconds_of(streams), self._draft * load.num_drafts
-        total = rest + work + scores + drafts
+        tiles = self._tile * _num_opened(streams.count, load.num_drafts, self._row_tile)
+        total = rest + work + scores + drafts + tiles
         error = seconds - total
-        if drafts >= SHOWS_DRAFTS * total:
-            self._draft = _moved(self._draft, error / drafts, weight)
+        if tiles:
+            self._tile = _moved(self._tile, error / tiles, weight * min(1.0, tiles / (SHOWS * total)))
+        elif drafts:
+            self._draft = _moved(self._draft, error / drafts, weight * min(1.0, drafts / (SHOWS * total)))
         elif scores >= SHOWS * total:
             self._score = _moved(self._score, error / scores, weight)
         elif work < SHOWS * total:
             self._rest = _moved(self._rest, error / rest, weight)
             self._draft += DRIFT * (STREAM_UNITS * self._rest - self._draft)
+            self._tile += DRIFT * (TILE_UNITS * self._rest - self._tile)
         elif streams.count:
             self._beside = _moved(self._beside, error / work, weight)
         else:
@@ -199,6 +244,7 @@ class Pace:
         self._beside = CAUTION_BESIDE * unit
         self._score = CAUTION_SCORE * unit
         self._draft = STREAM_UNITS * unit
+        self._tile = TILE_UNITS * unit
 
     def view(self, num_prompts: int, streams: Streams) -> PaceView:
         """What has been learned, and what follows for a step with so many prompts and these streams."""
@@ -209,6 +255,7 @@ class Pace:
             position_alone=self._alone,
             position_beside=self._beside,
             draft=self._draft,
+            draft_tile=self._tile,
             score=self._score,
         )
 

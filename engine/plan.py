@@ -77,7 +77,8 @@ def _add_drafts(
     grants: list[Grant], limits: Limits, tables: BlockTables, pace: Pace, drafts: Drafts
 ) -> tuple[Grant, ...]:
     """The grants of a step of streams alone, with the drafts that it is worth."""
-    most, price = _room_for_drafts(grants, limits, tables), pace.price_of_draft()
+    streams = as_streams([grant.sequence for grant in grants])
+    most, price = _room_for_drafts(grants, limits, tables), pace.price_of_drafts(streams)
     if most <= 0 or price is None:
         return tuple(grants)
     found = [drafts.draft(grant.sequence) for grant in grants]
@@ -85,7 +86,7 @@ def _add_drafts(
         [Offer(0, 0.0) if draft is None else Offer(len(draft.tokens), draft.chance) for draft in found],
         most=most,
         num_tokens=len(grants),
-        seconds=pace.seconds_of(as_streams([grant.sequence for grant in grants])),
+        seconds=pace.seconds_of(streams),
         price=price,
     )
     return tuple(

@@ -127,6 +127,7 @@ class ModelInfo:
     dtype: str  # the bits that matrices are kept in
     runs_on: str  # the path of the model step and what computes it
     cache: CacheInfo
+    row_tile: int | None = None  # rows that the model step computes together, where the first of them costs most
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ class PaceView:
     position_alone: float = 0.0  # of a prompt, in a step without streams
     position_beside: float = 0.0  # in one with streams
     draft: float = 0.0  # a drafted position and its row of logits
+    draft_tile: float = 0.0  # a tile of rows that drafts open, beside its rows
     score: float = 0.0  # a row of logits beyond the streams' own
 
 

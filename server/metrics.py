@@ -174,6 +174,7 @@ def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:
         "position_alone": pace.position_alone,
         "position_beside": pace.position_beside,
         "draft": pace.draft,
+        "draft_tile": pace.draft_tile,
         "score": pace.score,
     }
     yield families.gauges("step_cost_seconds", "What the parts of a step cost, as learned.", "part", costs)

@@ -1,10 +1,11 @@
 """How many drafted tokens a step is worth, and whose."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-MARGIN = 1.25  # prices are averages: where rows fill tiles, the first token of a draft costs more than the next
+MARGIN = 1.25  # chances and prices are averages, and a draft that only just pays is not worth its risk
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,26 +16,46 @@ class Offer:
     chance: float
 
 
-def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: int, seconds: float, price: float) -> list[int]:
+class Price(Protocol):
+    """What drafted tokens cost, in seconds."""
+
+    @property
+    def least(self) -> float:
+        """The least that one more costs."""
+        ...
+
+    def of(self, count: int) -> float:
+        """What so many cost together."""
+        ...
+
+
+def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: int, seconds: float, price: Price) -> list[int]:
     """How many tokens of each offer to draft, `most` in all.
 
-    A step that takes `seconds` gives `num_tokens` without drafts; a drafted token adds `price` seconds. The likeliest
-    come first, as long as one more gives clearly more tokens a second than the step has without it.
+    A step that takes `seconds` gives `num_tokens` without drafts. The likeliest come first, and as many are taken as
+    give the most tokens a second: one that opens a tile of rows may pay only with those that fill it.
     """
-    counts = [0] * len(offers)
-    likeliest = [(-offer.chance, index) for index, offer in enumerate(offers) if offer.count]
-    heapq.heapify(likeliest)
-    tokens = float(num_tokens)
-    for _ in range(most):
-        if not likeliest:
+    taken: list[int] = []
+    best, best_speed, tokens = 0, num_tokens / seconds if seconds else 0.0, float(num_tokens)
+    for count, (index, chance) in zip(range(1, most + 1), _likeliest(offers), strict=False):
+        cost = seconds + MARGIN * price.of(count)
+        if chance * cost < MARGIN * price.least * tokens:
             break
-        chance, index = -likeliest[0][0], likeliest[0][1]
-        if chance * seconds < MARGIN * price * tokens:
-            break
-        tokens, seconds = tokens + chance, seconds + price
-        counts[index] += 1
-        if counts[index] < offers[index].count:
-            heapq.heapreplace(likeliest, (-chance * offers[index].chance, index))
+        taken.append(index)
+        tokens += chance
+        if tokens > best_speed * cost:
+            best, best_speed = count, tokens / cost if cost else 0.0
+    return [taken[:best].count(index) for index in range(len(offers))]
+
+
+def _likeliest(offers: Sequence[Offer]) -> Iterator[tuple[int, float]]:
+    """Whose token comes next, and its chance to stand: that of its own times that of those before it."""
+    rest = [(-offer.chance, index, 1) for index, offer in enumerate(offers) if offer.count]
+    heapq.heapify(rest)
+    while rest:
+        chance, index, number = rest[0]
+        yield index, -chance
+        if number < offers[index].count:
+            heapq.heapreplace(rest, (chance * offers[index].chance, index, number + 1))
         else:
-            heapq.heappop(likeliest)
-    return counts
+            heapq.heappop(rest)

@@ -55,6 +55,7 @@ class Assembly:
     architecture: str
     vocabulary_size: int
     runs_on: str
+    row_tile: int | None  # rows that are computed together, where the first costs most
     make_forward: Callable[[Sizes], ModelForward]
 
 
@@ -75,6 +76,7 @@ def assemble(
         architecture=MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[opened.config.model_type],
         vocabulary_size=opened.config.vocab_size,
         runs_on=str(verdict.path),
+        row_tile=None if kernels is None else kernels.row_tile,
         make_forward=make,
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.pace import load_of
+from engine.pace import Streams, load_of
 from engine.request import FinishReason, Request, Sampling, Stopping
 from engine.sequence import Sequence, State
 from engine.step import Outcome, Plan, num_standing
@@ -31,7 +31,7 @@ def decoding(shape: Shape, request: Request | None = None) -> tuple[Parts, Seque
     """A sequence whose next step may hold drafts."""
     parts = Parts(shape)
     sequence = parts.run(request or a_request(max_tokens=TIMES))
-    while parts.pace.price_of_draft() is None:
+    while parts.pace.price_of_drafts(Streams(1)) is None:
         step(parts)
     return parts, sequence
 

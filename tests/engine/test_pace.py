@@ -12,6 +12,7 @@ from engine.pace import (
     MIN_POSITIONS,
     STRETCH,
     UNFELT_SECONDS,
+    DraftPrice,
     Load,
     Pace,
     Prices,
@@ -307,22 +308,25 @@ def test_a_price_grows_with_every_position_and_row() -> None:
     assert prices.of(0, 4, 0) < prices.of(0, 5, 0) < prices.of(1_000, 5, 0) < prices.of(1_000, 5, 1)
 
 
+ONE, FOURTEEN = Streams(1), Streams(14)
+
+
 # -- drafts -----------------------------------------------------------------------------------
 
 
 def draft_some(pace: Pace, steps: int, *, count: int, price: float, rest: float = 6.25) -> None:
     for _ in range(steps):
-        num_drafts = 0 if pace.price_of_draft() is None else count
+        num_drafts = 0 if pace.price_of_drafts(ONE) is None else count
         pace.observe(Load(Streams(1, 0), num_drafts=num_drafts), rest + price * num_drafts)
 
 
 def test_the_first_step_of_streams_alone_is_without_drafts() -> None:
     pace = Pace()
-    assert pace.price_of_draft() is None
+    assert pace.price_of_drafts(ONE) is None
 
     pace.observe(Load(Streams(1, 0)), 6.25)
 
-    assert pace.price_of_draft() is not None
+    assert pace.price_of_drafts(ONE) is not None
 
 
 @pytest.mark.parametrize("price", [0.1, 0.5, 3.0])
@@ -331,7 +335,9 @@ def test_what_a_drafted_token_costs_is_learned(price: float) -> None:
 
     draft_some(pace, 60, count=8, price=price)
 
-    assert pace.price_of_draft() == pytest.approx(price, rel=0.1)
+    learned = pace.price_of_drafts(ONE)
+    assert learned is not None
+    assert learned.of(8) == pytest.approx(8 * price, rel=0.1)
     assert pace.seconds_of(Streams(1, 0)) == pytest.approx(6.25, rel=0.05)
 
 
@@ -341,7 +347,7 @@ def test_now_and_then_a_step_shows_what_the_streams_take_without_drafts() -> Non
 
     bare = 0
     for _ in range(3 * LOOK_DRAFTS_EVERY):
-        bare += pace.price_of_draft() is None
+        bare += pace.price_of_drafts(ONE) is None
         draft_some(pace, 1, count=4, price=0.5)
 
     assert bare in (2, 3)
@@ -360,6 +366,38 @@ def test_one_slow_first_step_makes_drafts_dear_for_a_few_steps_alone() -> None:
     for _ in range(30):
         pace.observe(Load(Streams(1, 30)), 0.004)
 
-    price = pace.price_of_draft()
+    price = pace.price_of_drafts(ONE)
     assert price is not None
-    assert price < 0.6 * pace.seconds_of(Streams(1, 30))
+    assert price.of(1) < 0.6 * pace.seconds_of(Streams(1, 30))
+
+
+def crowd(pace: Pace, steps: int, *, rest: float, token: float, tile: float) -> None:
+    """Steps of 14 streams in tiles of 16 rows, with two drafted tokens and with six by turns."""
+    for number in range(steps):
+        count = 0 if pace.price_of_drafts(FOURTEEN) is None else (2, 6)[number % 2]
+        opened = tile if count > 2 else 0.0
+        pace.observe(Load(FOURTEEN, num_drafts=count), rest + token * count + opened)
+
+
+@pytest.mark.parametrize("tile", [8.0, 30.0])
+def test_what_it_costs_to_open_a_tile_of_rows_is_learned_apart(tile: float) -> None:
+    pace = Pace(row_tile=16)
+
+    crowd(pace, 200, rest=20.0, token=3.0, tile=tile)
+
+    price = pace.price_of_drafts(FOURTEEN)
+    assert price is not None
+    assert price.of(2) == pytest.approx(6.0, rel=0.1)
+    assert price.of(3) == pytest.approx(9.0 + tile, rel=0.2)
+
+
+def test_rows_that_cost_alike_open_no_tiles() -> None:
+    price = DraftPrice(token=1.0, tile=9.0, rows=16, row_tile=None)
+
+    assert [price.of(count) for count in (0, 1, 17)] == [0.0, 1.0, 17.0]
+
+
+def test_the_first_row_of_each_tile_costs_the_tile() -> None:
+    price = DraftPrice(token=1.0, tile=9.0, rows=15, row_tile=16)
+
+    assert [price.of(count) for count in (0, 1, 2, 17, 18)] == [0.0, 1.0, 11.0, 26.0, 36.0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from config.settings import Settings
 from engine.build import Built, build
 from engine.model.runner import ModelRunner
-from engine.pace import Pace
+from engine.pace import DraftPrice, Pace, Streams
 from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
 from engine.stats import Snapshot
 from server.trace import encode_message
@@ -39,9 +39,9 @@ SAMPLINGS = (
 class Careless(Pace):
     """Takes every draft for free, so that none is left out."""
 
-    def price_of_draft(self) -> float | None:
+    def price_of_drafts(self, streams: Streams) -> DraftPrice:
         """Nothing."""
-        return 0.0
+        return DraftPrice(0.0, 0.0, streams.count, None)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from engine.errors import ModelUnsupported
 from engine.model.kernels.library import library
 from engine.model.kernels.native import Level, Library
 
+TILE_ROWS = 16
+
 Choice = Literal["auto", "torch", "avx2", "avx512", "amx"]
 
 
@@ -16,6 +18,11 @@ class Kernels:
 
     library: Library
     level: Level
+
+    @property
+    def row_tile(self) -> int | None:
+        """Rows that are computed together, where the first of them costs most: those of an AMX tile."""
+        return TILE_ROWS if self.level is Level.AMX else None
 
     def __str__(self) -> str:
         return self.level.name.lower()

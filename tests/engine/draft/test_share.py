@@ -1,22 +1,39 @@
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given, strategies as st
 
 from engine.draft.share import Offer, share_drafts
 
+
+@dataclass(frozen=True)
+class Each:
+    """Each token costs the same, and the first beyond `room` opens a tile, which costs more."""
+
+    least: float
+    tile: float = 0.0
+    room: int = 0
+
+    def of(self, count: int) -> float:
+        return self.least * count + (self.tile if count > self.room else 0.0)
+
+
 SURE, LIKELY, DOUBTFUL = Offer(8, 0.99), Offer(8, 0.7), Offer(8, 0.1)
 
 
 def test_a_likely_token_that_costs_little_is_drafted_and_an_unlikely_one_is_not() -> None:
-    assert share_drafts([SURE], most=99, num_tokens=1, seconds=4.0, price=0.5) == [8]
-    assert share_drafts([DOUBTFUL], most=99, num_tokens=1, seconds=4.0, price=0.5) == [0]
+    assert share_drafts([SURE], most=99, num_tokens=1, seconds=4.0, price=Each(0.5)) == [8]
+    assert share_drafts([DOUBTFUL], most=99, num_tokens=1, seconds=4.0, price=Each(0.5)) == [0]
 
 
 def test_each_further_token_is_less_likely() -> None:
-    assert share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=0.5) == [3]
+    assert share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=Each(0.5)) == [3]
 
 
 def test_dearer_tokens_are_fewer() -> None:
-    counts = [share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=price)[0] for price in (0.1, 0.5, 2, 4)]
+    counts = [
+        share_drafts([LIKELY], most=99, num_tokens=1, seconds=4.0, price=Each(price))[0] for price in (0.1, 0.5, 2, 4)
+    ]
 
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[1] > counts[-1] == 0
@@ -25,15 +42,29 @@ def test_dearer_tokens_are_fewer() -> None:
 def test_a_crowd_drafts_only_what_is_nearly_sure() -> None:
     crowd = [LIKELY] * 15 + [SURE]
 
-    assert share_drafts(crowd, most=99, num_tokens=16, seconds=18.0, price=0.75) == [0] * 15 + [8]
+    assert share_drafts(crowd, most=99, num_tokens=16, seconds=18.0, price=Each(0.75)) == [0] * 15 + [8]
 
 
 def test_the_likeliest_of_all_streams_come_first_when_there_is_little_room() -> None:
-    assert share_drafts([LIKELY, SURE], most=3, num_tokens=2, seconds=4.0, price=0.01) == [0, 3]
+    assert share_drafts([LIKELY, SURE], most=3, num_tokens=2, seconds=4.0, price=Each(0.01)) == [0, 3]
 
 
 def test_where_nothing_costs_anything_all_is_drafted() -> None:
-    assert share_drafts([DOUBTFUL, Offer(0, 0.0), LIKELY], most=99, num_tokens=3, seconds=0.0, price=0.0) == [8, 0, 8]
+    assert share_drafts([DOUBTFUL, Offer(0, 0.0), LIKELY], most=99, num_tokens=3, seconds=0.0, price=Each(0.0)) == [
+        8,
+        0,
+        8,
+    ]
+
+
+def test_a_tile_of_rows_is_opened_only_for_enough_tokens() -> None:
+    dear = Each(0.1, tile=4.0, room=2)
+
+    few = share_drafts([Offer(4, 0.99)], most=99, num_tokens=8, seconds=8.0, price=dear)
+    many = share_drafts([Offer(15, 0.99)], most=99, num_tokens=8, seconds=8.0, price=dear)
+
+    assert few == [2]
+    assert many == [15]
 
 
 offers = st.lists(st.builds(Offer, st.integers(0, 6), st.floats(0.01, 0.99)), min_size=1, max_size=4)
@@ -41,7 +72,7 @@ offers = st.lists(st.builds(Offer, st.integers(0, 6), st.floats(0.01, 0.99)), mi
 
 @given(offers=offers, most=st.integers(0, 12), price=st.floats(0.001, 2.0))
 def test_a_step_with_drafts_never_expects_less_than_one_without(offers: list[Offer], most: int, price: float) -> None:
-    counts = share_drafts(offers, most=most, num_tokens=len(offers), seconds=2.0, price=price)
+    counts = share_drafts(offers, most=most, num_tokens=len(offers), seconds=2.0, price=Each(price))
 
     assert sum(counts) <= most
     assert all(count <= offer.count for count, offer in zip(counts, offers, strict=True))
