@@ -102,6 +102,7 @@ def _info(settings: Settings, opened: "OpenedModel", parts: "Assembly", sizes: C
         dtype=weights,
         runs_on=parts.runs_on,
         cache=_cache_info(parts.layout, sizes, block_size),
+        embedding_size=opened.config.hidden_size,
         row_tile=parts.row_tile,
     )
 

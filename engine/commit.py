@@ -1,5 +1,6 @@
 """Commit: apply a step's result to the sequences, or drop it. One cut for ids, text, logprobs and usage."""
 
+from array import array
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -67,6 +68,8 @@ class Commit:
     def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
         output = self._output_of(sequence)
         sequence.prompt_logprobs.extend(result.scores)
+        if chunk.pool is not None:
+            sequence.pooled, sequence.pooled_upto = result.pooled, chunk.stop
         accepted, stop = _accept(sequence, output, _standing(chunk, result))
         computed = chunk.owed_stop + max(0, len(accepted) - 1)
         sequence.ledger.commit(Computed(computed), Accepted(sequence.ledger.accepted + len(accepted)))
@@ -172,7 +175,14 @@ def _delta(sequence: Sequence, output: _Output, end: End | None) -> Delta | None
     tokens = _tokens(output, released)
     if not (released.text or tokens or end):
         return None
-    return Delta(sequence.choice, released.text, tokens, _scores(sequence, output), end)
+    return Delta(sequence.choice, released.text, tokens, _scores(sequence, output), end, _embedding(sequence, end))
+
+
+def _embedding(sequence: Sequence, end: End | None) -> tuple[float, ...] | None:
+    """The mean of the hidden states, if all of them are there."""
+    if end is None or sequence.request.pooling is None or sequence.pooled_upto < sequence.num_prompt:
+        return None
+    return tuple(value / sequence.num_pooled for value in array("d", sequence.pooled))
 
 
 def _scores(sequence: Sequence, output: _Output) -> tuple[TokenLogprob | None, ...] | None:

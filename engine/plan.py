@@ -12,7 +12,7 @@ from engine.pace import Pace, Prices, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence, State
 from engine.stats import Stats
-from engine.step import Choose, Chunk, Plan, Score, Ticket
+from engine.step import Choose, Chunk, Plan, Pool, Score, Ticket
 
 OLDEST_PART = 4  # the prompt that came first has one part of so many of what prompts get, whoever overtakes it
 
@@ -253,6 +253,7 @@ def _issue(grant: Grant, incarnation: int, tables: BlockTables) -> Chunk:
         score=_score(sequence, grant.count),
         num_drafts=grant.num_drafts,
         source=grant.draft.source if grant.draft else "",
+        pool=_pool(sequence, grant.count),
     )
     sequence.ledger.plan(Planned(upto))
     return chunk
@@ -282,3 +283,11 @@ def _score(sequence: Sequence, count: int) -> Score | None:
     if first == stop:
         return None
     return Score(first, tuple(sequence.tokens[first + 1 : stop + 1]), top)
+
+
+def _pool(sequence: Sequence, count: int) -> Pool | None:
+    """The positions, in the next `count`, whose hidden states are still to be added; some may be computed again."""
+    first = max(sequence.ledger.computed, sequence.pooled_upto)
+    if sequence.request.pooling is None or first >= sequence.ledger.computed + count:
+        return None
+    return Pool(first, sequence.pooled)

@@ -53,6 +53,13 @@ class Stopping:
     include_stop: bool = False
 
 
+class Pooling(Enum):
+    """Which hidden states of a prompt its embedding is the mean of."""
+
+    LAST = "last"  # that of the last token, which has seen all others
+    MEAN = "mean"  # those of all tokens
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the client asked, as tokens; immutable.
@@ -61,6 +68,7 @@ class Request:
     `prompt_logprobs` likewise for the prompt's own tokens. `salt` separates tenants in the prefix
     cache. A lower `priority` goes first. `prediction` is the client's guess at the whole output; like
     `max_draft_tokens`, None for what the engine allows and 0 for no drafts, it changes nothing but the speed.
+    `pooling` asks for the prompt's embedding; such a request chooses nothing.
     """
 
     id: str
@@ -75,6 +83,10 @@ class Request:
     priority: int = 0
     prediction: tuple[int, ...] = ()
     max_draft_tokens: int | None = None
+    pooling: Pooling | None = None
+
+    def __post_init__(self) -> None:
+        assert self.pooling is None or self.chooses_nothing, "an embedding has no outputs"
 
     @property
     def chooses_nothing(self) -> bool:
@@ -145,7 +157,8 @@ class End:
 class Delta:
     """What is handed to the stream at once, for one choice.
 
-    `prompt_logprobs` comes once, where it was asked for: one entry a prompt token, the first None.
+    `prompt_logprobs` comes once, where it was asked for: one entry a prompt token, the first None. So does
+    `embedding`, with the end.
     """
 
     choice: int
@@ -153,3 +166,4 @@ class Delta:
     tokens: tuple[OutputToken, ...] = ()
     prompt_logprobs: tuple[TokenLogprob | None, ...] | None = None
     end: End | None = None
+    embedding: tuple[float, ...] | None = None

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from engine.held import Held
 from engine.ledger import Ledger, Positions
-from engine.request import Request, TokenLogprob, Usage
+from engine.request import Pooling, Request, TokenLogprob, Usage
 
 if TYPE_CHECKING:
     from engine.errors import EngineError
@@ -26,10 +26,10 @@ class State(Enum):
 class Sequence:
     """The tokens, places in the cache, ledger and state of one continuation.
 
-    Written by: `tokens`, `prompt_logprobs`, `first_output_at`, `last_output_at`, `drafts_kept`, `drafts_fallen`
-    commit; `held`, `keys`, `stem` the block tables; `state` the roster; `cached_tokens`, `admitted_at` admission;
-    `aborted`, `abort_error`, `stalled` the stream (flags that the next admit reads); `failures`, `failed_upto`
-    commit and the engine.
+    Written by: `tokens`, `prompt_logprobs`, `pooled`, `pooled_upto`, `first_output_at`, `last_output_at`,
+    `drafts_kept`, `drafts_fallen` commit; `held`, `keys`, `stem` the block tables; `state` the roster;
+    `cached_tokens`, `admitted_at` admission; `aborted`, `abort_error`, `stalled` the stream (flags that the next
+    admit reads); `failures`, `failed_upto` commit and the engine.
     """
 
     __slots__ = (
@@ -52,6 +52,8 @@ class Sequence:
         "ledger",
         "max_length",
         "number",
+        "pooled",
+        "pooled_upto",
         "prompt_logprobs",
         "request",
         "stalled",
@@ -82,6 +84,8 @@ class Sequence:
         self.ledger = Ledger(prompt_tokens=len(request.prompt), positions=positions)
         self.tokens = list(request.prompt)  # exactly the accepted ones
         self.prompt_logprobs: list[TokenLogprob | None] = [None]
+        self.pooled = b""  # the sum of hidden states, as in Pool
+        self.pooled_upto = self.num_prompt - self.num_pooled  # the position whose state is added next
         self.held = Held()
         self.keys: list[bytes] = []  # prefix keys of the leading full blocks of `tokens`
         self.stem = 0  # the longest prefix that other sequences are known to have had in common with it
@@ -117,9 +121,24 @@ class Sequence:
         return self.ledger.accepted - self.ledger.computed
 
     @property
+    def num_pooled(self) -> int:
+        """Positions, the prompt's last ones, whose hidden states make the embedding."""
+        match self.request.pooling:
+            case None:
+                return 0
+            case Pooling.LAST:
+                return 1
+            case Pooling.MEAN:
+                return self.num_prompt
+            case other:
+                assert_never(other)
+
+    @property
     def max_hit(self) -> int:
-        """The longest useful prefix hit: one token is computed anew, and every prompt logprob still wanted."""
+        """The longest useful prefix hit: one token is computed anew, and every score and state still wanted."""
         longest = len(self.tokens) - 1
+        if self.request.pooling is not None:
+            longest = min(longest, self.pooled_upto)
         if self.request.prompt_logprobs is None or len(self.prompt_logprobs) == self.num_prompt:
             return longest
         return min(longest, len(self.prompt_logprobs) - 1)

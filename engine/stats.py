@@ -127,6 +127,7 @@ class ModelInfo:
     dtype: str  # the bits that matrices are kept in
     runs_on: str  # the path of the model step and what computes it
     cache: CacheInfo
+    embedding_size: int  # values of an embedding
     row_tile: int | None = None  # rows that the model step computes together, where the first of them costs most
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Sequence as Run
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from engine.ledger import Marks
@@ -88,6 +89,17 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Pool:
+    """Whose hidden states are added up: those of a chunk's positions from `first` on.
+
+    `sum` is that of the positions before: float64 values in the machine's order, none where nothing was added yet.
+    """
+
+    first: int
+    sum: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """One sequence's positions in a step: `tokens` at `ticket.base` and on.
 
@@ -101,6 +113,7 @@ class Chunk:
     score: Score | None = None
     num_drafts: int = 0
     source: str = ""
+    pool: Pool | None = None
 
     @property
     def start(self) -> int:
@@ -132,6 +145,11 @@ class Chunk:
         """Rows of this chunk that need logits."""
         return self.num_chosen + (len(self.score.targets) if self.score else 0)
 
+    @property
+    def num_pooled(self) -> int:
+        """Rows of this chunk whose hidden states are added up: the last ones."""
+        return 0 if self.pool is None else self.stop - self.pool.first
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -144,6 +162,13 @@ class Plan:
     def num_positions(self) -> int:
         """Positions that the step computes."""
         return sum(len(chunk.tokens) for chunk in self.chunks)
+
+    @property
+    def pooled_rows(self) -> tuple[int, ...]:
+        """Whose hidden states are added up, counted over all chunks, one behind the other."""
+        ends = accumulate(len(chunk.tokens) for chunk in self.chunks)
+        pairs = zip(self.chunks, ends, strict=True)
+        return tuple(row for chunk, end in pairs for row in range(end - chunk.num_pooled, end))
 
 
 class Chosen(NamedTuple):
@@ -164,11 +189,13 @@ class ChunkResult:
     """What the device made of one chunk: the tokens chosen behind its drafts, as far as these stand, and the scores.
 
     `chosen` is empty where none was asked for; else it has one token for each draft that stands, and one more.
+    `pooled` is the sum that the chunk's `pool` asked for, with what was added.
     """
 
     ticket: Ticket
     chosen: tuple[Chosen, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
+    pooled: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

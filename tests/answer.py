@@ -1,12 +1,13 @@
 """What a request must be answered, as a pure function of its tokens: no cache, no batch, no streaming."""
 
+from array import array
 from codecs import getincrementaldecoder
 from dataclasses import dataclass
 
 from engine.cache.layout import CacheGroup, Layout
-from engine.request import FinishReason, OutputToken, Request, TokenLogprob
+from engine.request import FinishReason, OutputToken, Pooling, Request, TokenLogprob
 from engine.step import Choose
-from tests.digest import FULL, VOCABULARY, Slot, chain, choose_token, reaches, state_of, token_logprob
+from tests.digest import FULL, VOCABULARY, Slot, chain, choose_token, pool, reaches, state_of, token_logprob
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Answer:
     prompt_logprobs: tuple[TokenLogprob | None, ...] | None
     reason: FinishReason
     matched: str | int | None
+    embedding: tuple[float, ...] | None = None
 
 
 class _Model:
@@ -61,7 +63,8 @@ def answer(request: Request, choice: int, *, context_length: int, layout: Layout
             reason = FinishReason.STOP
         elif len(text.outputs) == limit:
             reason = FinishReason.LENGTH
-    return Answer(text.whole(), text.listed(logprobs), _prompt_logprobs(request, model.outcomes), reason, text.matched)
+    scores, embedding = _prompt_logprobs(request, model.outcomes), _embedding(request, model.outcomes)
+    return Answer(text.whole(), text.listed(logprobs), scores, reason, text.matched, embedding)
 
 
 def _choose(request: Request, choice: int, outputs: list[int]) -> Choose:
@@ -76,6 +79,13 @@ def _prompt_logprobs(request: Request, outcomes: list[int]) -> tuple[TokenLogpro
         return None
     pairs = zip(outcomes, request.prompt[1:], strict=False)
     return (None, *(token_logprob(outcome, target, top) for outcome, target in pairs))
+
+
+def _embedding(request: Request, outcomes: list[int]) -> tuple[float, ...] | None:
+    if request.pooling is None:
+        return None
+    states = outcomes[-1:] if request.pooling is Pooling.LAST else outcomes
+    return tuple(value / len(states) for value in array("d", pool(b"", states)))
 
 
 class _Text:

@@ -8,6 +8,7 @@ function of a request's tokens.
 """
 
 import asyncio
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape, StateArray, StateGroup
@@ -90,6 +91,15 @@ def _noise(sampling: Sampling, choice: int, output_index: int, token: int) -> fl
     return sampling.temperature * draw / 64
 
 
+def pool(before: bytes, states: Iterable[int]) -> bytes:
+    """The sum with those states' hidden values added, one after the other: in another order it is rounded otherwise."""
+    total = array("d", before or bytes(2 * 8))
+    for state in states:
+        for index in range(len(total)):
+            total[index] += logprob(state, index) / 3
+    return total.tobytes()
+
+
 class DigestRunner:
     """Answers every plan at once. Subclasses hold the answer back."""
 
@@ -126,9 +136,9 @@ class DigestRunner:
         if chunk.ticket.states is not None:
             self.states[chunk.ticket.states.target] = recurrent
         scores = () if chunk.score is None else self._scores(outcomes, chunk.start, chunk.score)
-        if chunk.choose is None:
-            return ChunkResult(chunk.ticket, scores=scores)
-        return ChunkResult(chunk.ticket, tuple(self._chosen(chunk, chunk.choose, outcomes)), scores)
+        pooled = b"" if chunk.pool is None else pool(chunk.pool.sum, outcomes[len(outcomes) - chunk.num_pooled :])
+        chosen = () if chunk.choose is None else tuple(self._chosen(chunk, chunk.choose, outcomes))
+        return ChunkResult(chunk.ticket, chosen, scores, pooled)
 
     def _chosen(self, chunk: Chunk, choose: Choose, outcomes: Sequence[int]) -> Iterator[Chosen]:
         """What is chosen behind the owed tokens and behind each draft, whether it stands or not."""

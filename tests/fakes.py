@@ -26,6 +26,7 @@ INFO = ModelInfo(
     dtype="float32",
     runs_on="fakes",
     cache=CacheInfo(block_size=16, num_blocks=8, block_bytes=64, dtype="float32", layout="full attention"),
+    embedding_size=3,
 )
 
 

@@ -7,7 +7,7 @@ from engine.commit import Commit
 from engine.draft.drafts import Drafts
 from engine.pace import Pace
 from engine.plan import Decision, Limits, plan_step, reserve
-from engine.request import Request, Sampling, Stopping
+from engine.request import Pooling, Request, Sampling, Stopping
 from engine.roster import Roster
 from engine.sequence import Sequence
 from engine.stats import Stats
@@ -29,17 +29,19 @@ def a_request(
     prompt_logprobs: int | None = None,
     priority: int = 0,
     salt: str = "",
+    pooling: Pooling | None = None,
 ) -> Request:
     """A greedy request that only its length ends."""
     return Request(
         id=id,
         prompt=tuple(prompt),
         sampling=GREEDY,
-        stopping=stopping or Stopping(max_tokens=max_tokens),
+        stopping=stopping or Stopping(max_tokens=max_tokens if pooling is None else 0),
         num_choices=num_choices,
         prompt_logprobs=prompt_logprobs,
         salt=salt,
         priority=priority,
+        pooling=pooling,
     )
 
 

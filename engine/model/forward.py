@@ -13,6 +13,7 @@ from engine.model.attention import NAME, PagedAttention, attach, settle_geometri
 from engine.model.batch import make_batch
 from engine.model.experts import settle_routers
 from engine.model.grouped import RowGroups
+from engine.model.hidden import HiddenStates
 from engine.model.linear import BATCH_LOADS, HEAD_LOADS, RowLinear, replace_linears, settle_rows
 from engine.model.mixers.attach import attach_mixers, normed_widths
 from engine.model.padding import settle_paddings, settle_threads
@@ -54,6 +55,7 @@ class Forward:
         self.recurrence = Recurrence(states, scans)
         attach_mixers(model, self.recurrence)
         model.set_attn_implementation(NAME)
+        self._hidden = HiddenStates(model)
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
@@ -65,6 +67,10 @@ class Forward:
         )
         logits: Tensor = output.logits[0]
         return logits.float()
+
+    def hidden(self, plan: Plan) -> Tensor:
+        """The hidden states [pooled rows, width] float32, behind the last norm, of the plan that was just run."""
+        return self._hidden.of(plan)
 
     def close(self) -> None:
         """Nothing to end: torch keeps its threads."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from engine.cache.lanes import LaneStorage
 from engine.model.angles import Angles
 from engine.model.encoding import Encoded
+from engine.model.kernels.builder import padded_width
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.native import Step
@@ -55,6 +56,7 @@ class NativeForward:
         self.weights = describe_bits(compiler.weight_bytes)
         self._vocabulary = structure.vocabulary
         self._output = self._built.buffers[compiler.logits]
+        self._hidden = self._built.buffers[compiler.hidden]
         self._logits = torch.empty(0, structure.vocabulary)
         self._library = kernels.library
         self.pool = self._library.open_pool(num_threads)
@@ -70,6 +72,15 @@ class NativeForward:
         logits = self._room(len(rows.logit_rows))
         self._library.run(self.pool, self.level, self._built.program, rows.step())
         return logits
+
+    def hidden(self, plan: Plan) -> Tensor:
+        """The hidden states [pooled rows, width] float32, behind the last norm, of the plan that was just run."""
+        rows = array("i", plan.pooled_rows)
+        states = torch.empty(len(rows), padded_width(self._hidden.width))
+        self._hidden.data = states.data_ptr()
+        step = Step(num_logit_rows=len(rows), logit_rows=_address(rows))
+        self._library.run(self.pool, self.level, self._built.tail, step)
+        return states[:, : self._hidden.width]
 
     def close(self) -> None:
         """End the threads."""

@@ -14,6 +14,7 @@ from engine.model.attention import NAME, attach
 from engine.model.batch import make_batch
 from engine.model.encoding import Encoded
 from engine.model.experts import settle_routers
+from engine.model.hidden import HiddenStates
 from engine.model.kernels.choice import Kernels
 from engine.model.kernels.matrix import describe_bits
 from engine.model.kernels.product import Place
@@ -76,6 +77,7 @@ class PackedForward:
         self.recurrence = Recurrence(states, NativeScans(kernels, self.pool))
         attach_mixers(model, self.recurrence)
         model.set_attn_implementation(NAME)
+        self._hidden = HiddenStates(model)
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
@@ -88,6 +90,10 @@ class PackedForward:
         )
         logits: Tensor = output.logits[0]
         return logits.float()
+
+    def hidden(self, plan: Plan) -> Tensor:
+        """The hidden states [pooled rows, width] float32, behind the last norm, of the plan that was just run."""
+        return self._hidden.of(plan)
 
     def close(self) -> None:
         """End the threads."""

@@ -12,6 +12,7 @@ from engine.cache.memory import UnitMemory
 from engine.errors import ModelUnsupported
 from engine.model.answer import answer
 from engine.model.asks import Sampler
+from engine.model.pool import add_pooled
 from engine.request import Sampling
 from engine.step import Choose, Chunk, Plan, StateUse, StepResult, Table, Ticket
 from engine.thread import StepThread
@@ -34,6 +35,10 @@ class ModelForward(Protocol):
 
     def run(self, plan: Plan) -> Tensor:
         """Compute a plan, write its cache rows, and return the logits [rows that need them, vocabulary] float32."""
+        ...
+
+    def hidden(self, plan: Plan) -> Tensor:
+        """The hidden states [pooled rows, width] float32, behind the last norm, of the plan that was just run."""
         ...
 
     def close(self) -> None:
@@ -105,6 +110,8 @@ def run_step(forward: ModelForward, plan: Plan) -> StepResult:
     logits = forward.run(plan)
     times.append(perf_counter())
     results = answer(plan.chunks, logits, forward.sampler)
+    if plan.pooled_rows:
+        results = add_pooled(results, plan.chunks, forward.hidden(plan))
     times.append(perf_counter())
     stages = zip(("model", "sample"), pairwise(times), strict=True)
     return StepResult(plan.number, results, tuple((stage, after - before) for stage, (before, after) in stages))

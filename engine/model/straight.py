@@ -76,6 +76,7 @@ class StraightProgram:
         self._builder = Builder(level, max_rows=max_rows)
         self._stream = self._builder.buffer(structure.hidden)
         self.logits = self._builder.outside(structure.vocabulary)
+        self.hidden = self._builder.outside(structure.hidden, padded=True)
 
     @property
     def weight_bytes(self) -> Counter[Kind]:
@@ -83,7 +84,7 @@ class StraightProgram:
         return self._read.num_bytes
 
     def build(self) -> BuiltProgram:
-        """Read every parameter and put the instructions in order."""
+        """Read every parameter and put the instructions in order; those of the tail make `hidden`."""
         structure, builder = self.structure, self._builder
         table = self._embed()
         for index, layer in enumerate(structure.layers):
@@ -97,6 +98,8 @@ class StraightProgram:
         if structure.logit_softcap:
             body = Softcap(output=self.logits, cap=structure.logit_softcap)
             builder.emit(Op.SOFTCAP, body, of_logits=True)
+        builder.emit(Op.GATHER, Gather(input=self._stream, output=gathered), in_tail=True)
+        self._emit_norm(structure.final_norm, gathered, self.hidden, of_logits=True, in_tail=True)
         return builder.finish()
 
     # -- the parts of a decoder ---------------------------------------------------------------
@@ -302,6 +305,7 @@ class StraightProgram:
         accumulate: bool = False,
         scale: float = 1.0,
         of_logits: bool = False,
+        in_tail: bool = False,
     ) -> None:
         width = self._builder.width(output)
         body = Norm(
@@ -314,7 +318,7 @@ class StraightProgram:
             weight=self._builder.pointer(self._read.norm_weight(norm, width)),
             bias=self._builder.pointer(None if norm is None else self._read.norm_bias(norm, width)),
         )
-        self._builder.emit(Op.NORM, body, of_logits=of_logits)
+        self._builder.emit(Op.NORM, body, of_logits=of_logits, in_tail=in_tail)
 
     def _add(
         self, matrices: Sequence[Matrix], data: LinearData, rows: int, after: NormData | None, scale: float

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import sys
 import threading
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,8 @@ class ScriptedRunner:
 def _continue(chunk: Chunk) -> ChunkResult:
     """What is said at a position depends on the position alone."""
     positions = range(chunk.stop - chunk.num_drafts, chunk.stop - chunk.num_drafts + chunk.num_chosen)
-    return ChunkResult(chunk.ticket, tuple(Chosen(ALPHABET[position % len(ALPHABET)]) for position in positions))
+    chosen = tuple(Chosen(ALPHABET[position % len(ALPHABET)]) for position in positions)
+    return ChunkResult(chunk.ticket, chosen, pooled=array("d", [chunk.stop]).tobytes() if chunk.pool else b"")
 
 
 class ByteTokenizer:
@@ -115,7 +117,7 @@ def build(settings: Settings, script: Script, layout: Layout = LAYOUT) -> Built:
         engine=Engine(
             runner=ScriptedRunner(script),
             tables=BlockTables(layout, sizes, block_size=BLOCK_SIZE, fingerprint="scripted"),
-            info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", "a script", cache),
+            info=ModelInfo(settings.model.served_name, length, length, 256, "scripted", "none", "a script", cache, 1),
             vocabulary=ByteTokenizer.vocabulary,
             settings=settings.engine,
         ),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from engine.errors import EngineError, SlowReader, StepFailed
-from engine.request import Delta, End, FinishReason, Request
+from engine.request import Delta, End, FinishReason, Pooling, Request
 from engine.sequence import Sequence
 from engine.stream import DeltaStream
 from tests.answer import Answer, answer
@@ -96,6 +96,7 @@ class Client:
         if end.error is None:
             assert (end.reason, end.matched) == (expected.reason, expected.matched)
             assert _scores(deltas) == expected.prompt_logprobs
+            assert deltas[-1].embedding == expected.embedding
         else:
             assert end.reason is FinishReason.ERROR
             assert type(end.error) in self.excuses, f"{end.error!r} has no cause"
@@ -111,6 +112,8 @@ class Client:
         assert usage.cached_tokens < usage.prompt_tokens, "a hit leaves a token to compute"
         if self.request.prompt_logprobs is not None:
             assert usage.cached_tokens == 0, "scores are computed, not found"
+        if self.request.pooling is Pooling.MEAN:
+            assert usage.cached_tokens == 0, "hidden states are computed, not found"
 
 
 def _check_beginning(deltas: Run[Delta], expected: Answer) -> None:

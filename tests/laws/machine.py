@@ -85,7 +85,7 @@ class EngineMachine(RuleBasedStateMachine):
     def open_again(self, index: int, max_tokens: int) -> None:
         """A request comes back, asking for another length."""
         request = self._client(index).request
-        again = replace(request, stopping=replace(request.stopping, max_tokens=max_tokens))
+        again = replace(request, pooling=None, stopping=replace(request.stopping, max_tokens=max_tokens))
         self._world.open([self._named(again)], eager=True)
 
     @rule(request=refused)

@@ -1,12 +1,13 @@
 """Requests that meet: shared beginnings, few seeds, every way to end, now and then one that must be refused."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.request import Request, Sampling, Stopping
+from engine.request import Pooling, Request, Sampling, Stopping
 from tests.digest import EOS, LAYOUTS, VOCABULARY_SIZE
 from tests.laws.drafters import DRAFTERS
 from tests.laws.shape import Shape
@@ -63,13 +64,18 @@ manners = one_of_each(
     (True, False),  # skip_special_tokens
     ("", "", "", "another tenant"),  # salt
     (0, 0, 0, 0, -1, 1),  # priority
+    (*(None,) * 6, Pooling.MEAN, Pooling.LAST),
 )
-requests = st.builds(
-    lambda prompt, stopping, manner: Request("unnamed", prompt, manner[0], stopping, *manner[1:]),
-    prompts,
-    stoppings,
-    manners,
-)
+
+
+def _request(prompt: tuple[int, ...], stopping: Stopping, manner: tuple[Any, ...]) -> Request:
+    sampling, *more, pooling = manner
+    if pooling is not None:
+        stopping = replace(stopping, max_tokens=0)
+    return replace(Request("unnamed", prompt, sampling, stopping, *more), pooling=pooling)
+
+
+requests = st.builds(_request, prompts, stoppings, manners)
 refused = st.builds(
     lambda prompt: Request("refused", prompt, SAMPLINGS[0], Stopping()),
     st.sampled_from(((), (2, VOCABULARY_SIZE), (2,) * 60)),

@@ -86,4 +86,5 @@ class Shape:
             dtype="hash",
             runs_on="arithmetic",
             cache=CacheInfo(self.block_size, self.sizes.num_units, 1, "hash", "one slot a position"),
+            embedding_size=2,
         )

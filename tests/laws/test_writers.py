@@ -18,6 +18,8 @@ MOVERS = {
 WRITERS = {
     "tokens": {"commit.py"},
     "prompt_logprobs": {"commit.py"},
+    "pooled": {"commit.py"},
+    "pooled_upto": {"commit.py"},
     "first_output_at": {"commit.py"},
     "last_output_at": {"commit.py"},
     "held": {"commit.py", "stops.py"},  # fields of their own; a sequence's is written into and stays

@@ -32,6 +32,7 @@ HOST_FILES = (
         "test_commit",
         "test_publish",
         "test_drafted_steps",
+        "test_embeddings",
     ),
     *("test_stream", "test_view", "test_engine"),
 )

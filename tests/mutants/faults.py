@@ -517,6 +517,21 @@ MUTANTS = (
     ),
     mutant(
         "law 22",
+        "the mean of hidden states leaves out what a prefix hit brought",
+        ("engine/sequence.py", "Sequence.max_hit", "min(longest, self.pooled_upto)", "longest"),
+    ),
+    mutant(
+        "law 22",
+        "hidden states that are computed again are added again",
+        ("engine/plan.py", "_pool", "max(sequence.ledger.computed, sequence.pooled_upto)", "sequence.ledger.computed"),
+    ),
+    mutant(
+        "law 22",
+        "a chunk's first rows are pooled for its last ones",
+        ("engine/step.py", "Plan.pooled_rows", "range(end - chunk.num_pooled, end)", "range(chunk.num_pooled)"),
+    ),
+    mutant(
+        "law 22",
         "randomness depends on the step",
         ("engine/plan.py", "_choose", "output_index=num_outputs", "output_index=sequence.ledger.planned"),
     ),

@@ -117,7 +117,7 @@ def build(settings: Settings) -> Built:
                 LAYOUT, CacheSizes(NUM_BLOCKS), block_size=BLOCK_SIZE, fingerprint="ruled", prefix_caching=False
             ),
             info=ModelInfo(
-                settings.model.served_name, length, length, VOCABULARY.size, "ruled", "none", "rules", cache
+                settings.model.served_name, length, length, VOCABULARY.size, "ruled", "none", "rules", cache, 1
             ),
             vocabulary=VOCABULARY,
             settings=settings.engine,

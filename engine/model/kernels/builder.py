@@ -36,11 +36,17 @@ FLOAT_BYTES = 4
 _Body = Embed | Norm | Linear | Heads | Attention | Gate | Gather | Softcap | Route | Experts | Combine
 
 
+def padded_width(width: int) -> int:
+    """How many values a row takes."""
+    return -(-width // WIDTH_QUANTUM) * WIDTH_QUANTUM
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """A program, and the tensors and structures that it points to."""
+    """A program, another one behind it that is run where it is wanted, and what both point to."""
 
     program: Program
+    tail: Program
     buffers: "ctypes.Array[Buffer]"
     kept: tuple[object, ...]
     num_bytes: int  # of the buffers
@@ -54,6 +60,7 @@ class Builder:
         self.max_rows = max_rows
         self._buffers: list[Buffer] = []
         self._instructions: list[Instruction] = []
+        self._tail: list[Instruction] = []
         self._kept: list[object] = []
         self._num_bytes = 0
         self._routes: list[Tensor] = []
@@ -66,15 +73,16 @@ class Builder:
 
     def buffer(self, width: int, format: Format = Format.PLAIN, *, per_row: int = 1) -> int:
         """Reserve a buffer of `per_row` rows for each row of a step; returns its number."""
-        stride = -(-width // WIDTH_QUANTUM) * WIDTH_QUANTUM * FLOAT_BYTES
+        stride = padded_width(width) * FLOAT_BYTES
         memory = self._slab.take(self.max_rows * per_row, stride)
         self._num_bytes += memory.numel()
         self.keep(memory)
         return self._add(Buffer(data=memory.data_ptr(), stride_bytes=stride, width=width, format=format))
 
-    def outside(self, width: int) -> int:
+    def outside(self, width: int, *, padded: bool = False) -> int:
         """A buffer of plain rows whose memory is named anew for each step; returns its number."""
-        return self._add(Buffer(data=0, stride_bytes=width * FLOAT_BYTES, width=width, format=Format.PLAIN))
+        stride = padded_width(width) if padded else width
+        return self._add(Buffer(data=0, stride_bytes=stride * FLOAT_BYTES, width=width, format=Format.PLAIN))
 
     def view(self, buffer: int, column: int, width: int) -> int:
         """Some columns of a plain buffer as one of its own; returns its number."""
@@ -87,11 +95,11 @@ class Builder:
         """How many values a row of a buffer has."""
         return int(self._buffers[buffer].width)
 
-    def emit(self, op: Op, body: _Body, *, of_logits: bool = False) -> None:
+    def emit(self, op: Op, body: _Body, *, of_logits: bool = False, in_tail: bool = False) -> None:
         """Add an instruction; `of_logits` ones see the gathered rows alone."""
         instruction = Instruction(op=op, of_logits=of_logits)
         setattr(instruction.body, op.name.lower(), body)
-        self._instructions.append(instruction)
+        (self._tail if in_tail else self._instructions).append(instruction)
 
     def keep(self, *things: object) -> None:
         """Let `things` live as long as the program."""
@@ -130,20 +138,23 @@ class Builder:
         self._routes.append(torch.zeros(experts + 1, dtype=torch.int32))
 
     def finish(self) -> BuiltProgram:
-        """The program, as it is now."""
-        instructions = (Instruction * len(self._instructions))(*self._instructions)
+        """The programs, as they are now."""
         buffers = (Buffer * len(self._buffers))(*self._buffers)
-        program = Program(
+        program, tail = self._program(self._instructions, buffers), self._program(self._tail, buffers)
+        names = ("route_ids", "route_weights", "route_pairs", "route_places", "route_starts")
+        for name, tensor in zip(names, self._routes, strict=False):  # without experts there are none
+            setattr(program, name, tensor.data_ptr())
+        return BuiltProgram(program, tail, buffers, (*self._kept, *self._routes), self._num_bytes)
+
+    def _program(self, emitted: Sequence[Instruction], buffers: "ctypes.Array[Buffer]") -> Program:
+        instructions = (Instruction * len(emitted))(*emitted)
+        self.keep(instructions)
+        return Program(
             instructions=ctypes.addressof(instructions),
             num_instructions=len(instructions),
             num_buffers=len(buffers),
             buffers=ctypes.addressof(buffers),
         )
-        names = ("route_ids", "route_weights", "route_pairs", "route_places", "route_starts")
-        for name, tensor in zip(names, self._routes, strict=False):  # without experts there are none
-            setattr(program, name, tensor.data_ptr())
-        kept = (instructions, *self._kept, *self._routes)
-        return BuiltProgram(program, buffers, kept, self._num_bytes)
 
     def _add(self, buffer: Buffer) -> int:
         self._buffers.append(buffer)

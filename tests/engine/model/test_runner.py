@@ -15,9 +15,10 @@ from engine.model.forward import Forward
 from engine.model.kernels.native import Library
 from engine.model.native_forward import NativeForward
 from engine.model.packed_forward import PackedForward
+from engine.model.pool import HiddenNotFinite
 from engine.model.runner import ModelForward, ModelRunner, make_runner
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, Score, StepResult, Table, Ticket
+from engine.step import Choose, Chunk, Plan, Pool, Score, StepResult, Table, Ticket
 from tests.models.architectures import ARCHITECTURES, make_model
 from tests.models.support import every_kernels, make_forward, make_native, make_packed
 from tests.results import logprob_of, token_of
@@ -71,9 +72,10 @@ def chunk(
     sampling: Sampling = GREEDY,
     output_index: int | None = 0,
     score: Score | None = None,
+    pool: Pool | None = None,
 ) -> Chunk:
     choose = None if output_index is None else Choose(sampling, 0, output_index, top_logprobs=2)
-    return Chunk(Ticket(name, 0, 1, base, (Table(tuple(blocks)),)), tokens, choose, score)
+    return Chunk(Ticket(name, 0, 1, base, (Table(tuple(blocks)),)), tokens, choose, score, pool=pool)
 
 
 async def execute(runner: ModelRunner, *chunks: Chunk) -> StepResult:
@@ -151,6 +153,56 @@ async def test_scores_are_the_logprobs_that_choosing_would_have_reported(runner:
     (result,) = (await execute(runner, scored)).chunks
 
     assert result.scores == (logprob_of(first),)
+
+
+async def pooled(runner: ModelRunner, blocks: range, sizes: tuple[int, ...], *others: Chunk) -> bytes:
+    """The sum of the prompt's hidden states, computed in chunks of `sizes`, each behind the others."""
+    done, total = 0, b""
+    for size in sizes:
+        tokens = PROMPT[done : done + size]
+        part = chunk("pooled", done, tokens, blocks, output_index=None, pool=Pool(done, total))
+        total = (await execute(runner, *others, part)).chunks[-1].pooled
+        done += size
+    return total
+
+
+@pytest.mark.anyio
+async def test_a_sum_of_hidden_states_does_not_depend_on_chunks_or_neighbours(runner: ModelRunner) -> None:
+    pooling = chunk("a", 0, PROMPT[:3], range(8, 9), output_index=None, pool=Pool(1))
+    choosing = chunk("b", 0, PROMPT[:5], range(9, 10), score=Score(0, (3,), 0))
+
+    whole = await pooled(runner, range(7), (50,))
+
+    assert await pooled(runner, range(20, 10, -1), (1, 30, 19)) == whole
+    assert await pooled(runner, range(20, 10, -1), (17, 33), pooling, choosing) == whole
+    assert len(whole) == 8 * tiny().config.hidden_size
+
+
+@pytest.mark.anyio
+async def test_hidden_states_are_those_that_plain_transformers_gives_its_head(runner: ModelRunner) -> None:
+    model = tiny()
+    with torch.inference_mode():
+        plain = model(input_ids=torch.tensor([PROMPT[:30]]), output_hidden_states=True).hidden_states[-1][0].double()
+    last = chunk("last", 0, PROMPT[:30], range(7), output_index=None, pool=Pool(29))
+    mean = chunk("mean", 0, PROMPT[:30], range(7, 14), output_index=None, pool=Pool(0))
+
+    results = (await execute(runner, last, chunk("other", 0, PROMPT[:2], range(15, 16)), mean)).chunks
+
+    tolerance = 1e-4 if isinstance(runner.forward, Forward | PackedForward) else 0.05  # of bfloat16 weights
+    for result, wanted in ((results[0], plain[29]), (results[2], plain.sum(dim=0))):
+        ours = torch.frombuffer(bytearray(result.pooled), dtype=torch.float64)
+        assert (ours - wanted).abs().max() <= tolerance * wanted.abs().max()
+    assert results[1].pooled == b""
+
+
+@pytest.mark.anyio
+async def test_a_model_whose_hidden_states_are_no_numbers_names_the_sequence(runner: ModelRunner) -> None:
+    assert isinstance(runner.forward, Forward | NativeForward | PackedForward)
+    with torch.inference_mode():
+        runner.forward.storage.poison({5})
+
+    with pytest.raises(HiddenNotFinite, match="sequence bad"):
+        await execute(runner, chunk("bad", 8, (3,), range(5, 7), output_index=None, pool=Pool(8)))
 
 
 @pytest.mark.anyio
