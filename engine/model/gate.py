@@ -69,10 +69,14 @@ class Verdict:
 def check_structure(config: PreTrainedConfig, kernels: Kernels | None) -> Verdict:
     """Try a small copy of the model: straight on the kernels, as modules on them, as modules on torch.
 
-    Raises ModelUnsupported, with all reasons, unless one of them passes.
+    Raises ModelUnsupported, with all reasons, unless one of them passes. What none passes is tried once more: of some
+    200 starts, one on a machine that had just been suspended had a reference that no path agreed with.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="gate") as thread:  # settings of torch's threads stay its own
-        return thread.submit(_check, config, kernels).result()
+        try:
+            return thread.submit(_check, config, kernels).result()
+        except ModelUnsupported:
+            return thread.submit(_check, config, kernels).result()
 
 
 class _Forward(Protocol):

@@ -117,6 +117,20 @@ def test_a_model_that_goes_past_our_attention_is_refused(kernels: Kernels | None
         check_structure(GPTNeoConfig(attention_types=[[["global"], 2]], num_layers=2), kernels)
 
 
+def test_a_reference_that_is_wrong_once_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = gate._plain_logits
+    calls: list[list[int]] = []
+
+    def wrong_at_first(model: PreTrainedModel, tokens: list[int]) -> Tensor:
+        calls.append(tokens)
+        return plain(model, tokens) * (1.01 if len(calls) <= 2 else 1.0)
+
+    monkeypatch.setattr(gate, "_plain_logits", wrong_at_first)
+
+    assert not check_structure(LlamaConfig(), None).faults
+    assert len(calls) == 4
+
+
 def test_what_a_small_copy_raises_is_the_reason() -> None:
     with pytest.raises(ModelUnsupported, match="phi3 can't be served: a small copy failed with"):
         check_structure(Phi3Config(hidden_act="nonsense"), None)
