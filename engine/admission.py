@@ -100,10 +100,21 @@ class Admission:
         """The sequences that the streams want ended since the last step."""
         return [sequence for sequence in self._roster if sequence.aborted]
 
+    def settle_parks(self) -> None:
+        """Park whose client has left, without its cache; queue again whose client has come back."""
+        for sequence in list(self._roster):
+            if sequence.parked and sequence.state is not State.PARKED:
+                if sequence.held.anything:
+                    self._tables.preempt(sequence)
+                    self._stats.rollbacks["parked"] += 1
+                self._roster.move(sequence, State.PARKED)
+        for sequence in [parked for parked in self._roster.parked if not parked.parked]:
+            self._roster.move(sequence, State.WAITING)
+
     def settle_pauses(self) -> None:
         """Pause whose stream is full; let the others go on, with a seat if they still have their cache."""
         for sequence in list(self._roster):
-            if sequence.stalled and sequence.state is not State.PAUSED:
+            if sequence.stalled and sequence.state not in (State.PAUSED, State.PARKED):
                 self._roster.move(sequence, State.PAUSED)
         for sequence in [paused for paused in self._roster.paused if not paused.stalled]:
             if not sequence.held.anything:

@@ -118,8 +118,9 @@ class Engine:
         self._observers.append(callback)
 
     def drain(self) -> None:
-        """Finish what there is and take no more."""
+        """Finish what there is and take no more; what is parked ends, since nobody waits for it."""
         self._draining = True
+        self._wake.set()
 
     async def drained(self) -> None:
         """Wait until no request is unfinished."""
@@ -156,8 +157,16 @@ class Engine:
         for sequence in self._admission.aborted():
             reason = FinishReason.ERROR if sequence.abort_error else FinishReason.ABORT
             self._unpublished.append(self._commit.end(sequence, reason, sequence.abort_error))
+        self._admission.settle_parks()
+        if self._draining:
+            self._end_parked()
         self._admission.settle_pauses()
         self._admission.admit(now=self._clock())
+
+    def _end_parked(self) -> None:
+        """Nobody is there to come back to: whoever does finds the end."""
+        for sequence in list(self._roster.parked):
+            self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, EngineStopped()))
 
     def _plan(self) -> Plan | None:
         began = self._clock()

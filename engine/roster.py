@@ -11,14 +11,14 @@ def _order(sequence: Sequence) -> tuple[int, int]:
 
 
 class Roster:
-    """The waiting, running and paused sequences, each list ordered by `Sequence.order`.
+    """The waiting, running, paused and parked sequences, each list ordered by `Sequence.order`.
 
     The only writer of `Sequence.state`. A paused sequence computes nothing and keeps its blocks
-    until someone needs them.
+    until someone needs them; a parked one has none.
     """
 
     def __init__(self) -> None:
-        self._lists: dict[State, list[Sequence]] = {State.WAITING: [], State.RUNNING: [], State.PAUSED: []}
+        self._lists: dict[State, list[Sequence]] = {state: [] for state in State if state is not State.FINISHED}
         self._by_id: dict[str, Sequence] = {}
 
     @property
@@ -35,6 +35,11 @@ class Roster:
     def paused(self) -> list[Sequence]:
         """Sequences whose client does not read fast enough."""
         return self._lists[State.PAUSED]
+
+    @property
+    def parked(self) -> list[Sequence]:
+        """Sequences whose client has left, and may come back."""
+        return self._lists[State.PARKED]
 
     def __iter__(self) -> Iterator[Sequence]:
         return iter(self._by_id.values())

@@ -20,6 +20,7 @@ class State(Enum):
     WAITING = "waiting"
     RUNNING = "running"
     PAUSED = "paused"
+    PARKED = "parked"
     FINISHED = "finished"
 
 
@@ -28,8 +29,8 @@ class Sequence:
 
     Written by: `tokens`, `prompt_logprobs`, `pooled`, `pooled_upto`, `first_output_at`, `last_output_at`,
     `drafts_kept`, `drafts_fallen` commit; `held`, `keys`, `stem` the block tables; `state` the roster;
-    `cached_tokens`, `admitted_at` admission; `aborted`, `abort_error`, `stalled` the stream (flags that the next
-    admit reads); `failures`, `failed_upto` commit and the engine.
+    `cached_tokens`, `admitted_at` admission; `aborted`, `abort_error`, `parked`, `stalled` the stream (flags that
+    the next admit reads); `failures`, `failed_upto` commit and the engine.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Sequence:
         "ledger",
         "max_length",
         "number",
+        "parked",
         "pooled",
         "pooled_upto",
         "prompt_logprobs",
@@ -96,6 +98,7 @@ class Sequence:
         self.aborted = False
         self.abort_error: EngineError | None = None  # why, where the client did not simply leave
         self.stalled = False
+        self.parked = False
         self.cached_tokens: int | None = None  # the first admission's prefix hit
         self.drafts_kept = Counter[str]()  # by source
         self.drafts_fallen = Counter[str]()
@@ -163,8 +166,8 @@ class Sequence:
         """Assert the laws of one sequence between two steps."""
         self.ledger.check()
         assert self.ledger.accepted == len(self.tokens), "the tokens are the accepted ones"
-        assert self.state is not State.WAITING or not self.held.anything, "a waiting sequence holds no cache"
-        assert self.state is not State.FINISHED or not self.held.anything, "a finished sequence holds no cache"
+        holds_nothing = self.state in (State.WAITING, State.PARKED, State.FINISHED)
+        assert not (holds_nothing and self.held.anything), f"a {self.state.value} sequence holds no cache"
         if self.request.chooses_nothing or self.state is State.FINISHED:
             return
         assert self.ledger.computed < self.ledger.accepted, "the newest token has no cache state yet"

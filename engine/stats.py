@@ -56,7 +56,9 @@ class Stats:
     steps: int = 0
     preemptions: int = 0
     disconnects: int = 0
-    rollbacks: Counter[str] = field(default_factory=Counter)  # by reason: preempted, step_failed, stale, rejected
+    rollbacks: Counter[str] = field(
+        default_factory=Counter
+    )  # by reason: preempted, parked, step_failed, stale, rejected
     refusals: Counter[str] = field(default_factory=Counter)  # by class of RequestRefused
     drafts: dict[str, DraftCounts] = field(default_factory=dict)  # by source
     prefix_queries: int = 0  # tokens looked up
@@ -238,6 +240,7 @@ class Snapshot:
     running: int
     waiting: int
     paused: int
+    parked: int
     steps: int
     preemptions: int
     disconnects: int

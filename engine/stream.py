@@ -16,7 +16,8 @@ class DeltaStream:
 
     When `max_deltas` wait unread the request's sequences are flagged as stalled, and resume once
     half of them are read; when that takes longer than `slow_reader_seconds` they end with
-    SlowReader. Leaving the context, or `close`, aborts whatever has not ended.
+    SlowReader. Leaving the context, or `close`, aborts whatever has not ended. A client that may come
+    back is parked in its place: nothing is lost, and nothing computed, until `unpark`.
     """
 
     def __init__(
@@ -36,7 +37,9 @@ class DeltaStream:
         self._on_disconnect = on_disconnect
         self._deltas: deque[Delta] = deque()
         self._arrived = asyncio.Event()
+        self._full = False
         self._patience: asyncio.TimerHandle | None = None
+        self._parked = False
         self.closed = False
 
     async def __aenter__(self) -> Self:
@@ -57,7 +60,7 @@ class DeltaStream:
             self._arrived.clear()
             await self._arrived.wait()
         delta = self._deltas.popleft()
-        if self._patience is not None and len(self._deltas) <= self._max_deltas // 2:
+        if self._full and len(self._deltas) <= self._max_deltas // 2:
             self._resume()
         return delta
 
@@ -68,7 +71,7 @@ class DeltaStream:
             self._open.discard(delta.choice)
         self._deltas.append(delta)
         self._arrived.set()
-        if len(self._deltas) >= self._max_deltas and self._open and self._patience is None:
+        if len(self._deltas) >= self._max_deltas and self._open and not self._full:
             self._stall()
 
     def close(self) -> None:
@@ -80,17 +83,47 @@ class DeltaStream:
         self._deltas.clear()
         self._arrived.set()
         if self._open:
-            self._on_disconnect()
+            if not self._parked:
+                self._on_disconnect()
             for sequence in self._sequences:
                 sequence.aborted = True
             self._wake()
 
+    def park(self) -> None:
+        """The client has left and may come back: what has not ended gives its cache back within a step."""
+        if self.closed or self._parked or not self._open:
+            return
+        self._parked = True
+        self._forget_patience()
+        self._on_disconnect()
+        self._flag_parked()
+
+    def unpark(self) -> None:
+        """The client is back: what was parked is queued again and goes on where it stood."""
+        if not self._parked:
+            return
+        self._parked = False
+        if self._full:
+            self._begin_patience()
+        self._flag_parked()
+
+    def _flag_parked(self) -> None:
+        for sequence in self._sequences:
+            sequence.parked = self._parked
+        self._wake()
+
     def _stall(self) -> None:
+        self._full = True
         for sequence in self._sequences:
             sequence.stalled = True
+        if not self._parked:
+            self._begin_patience()
+
+    def _begin_patience(self) -> None:
         self._patience = asyncio.get_running_loop().call_later(self._slow_reader_seconds, self._give_up)
 
     def _resume(self) -> None:
+        self._full = False
         self._forget_patience()
         for sequence in self._sequences:
             sequence.stalled = False

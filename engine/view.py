@@ -23,6 +23,7 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *
         running=len(roster.running),
         waiting=len(roster.waiting),
         paused=len(roster.paused),
+        parked=len(roster.parked),
         steps=stats.steps,
         preemptions=stats.preemptions,
         disconnects=stats.disconnects,

@@ -149,6 +149,7 @@ def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) ->
     yield families.gauge("requests_running", "Sequences that run, paused ones not among them.", snapshot.running)
     yield families.gauge("requests_waiting", "Sequences in the queue.", snapshot.waiting)
     yield families.gauge("requests_paused", "Sequences whose reader is slow.", snapshot.paused)
+    yield families.gauge("requests_parked", "Sequences whose client has left and may come back.", snapshot.parked)
     totals = {(endpoint.value, outcome.value): count for (endpoint, outcome), count in requests.totals.items()}
     yield families.counter_grid("requests", "Requests answered.", ("endpoint", "outcome"), totals)
     refused = {_snake_case(kind.__name__): 0 for kind in RequestRefused.__subclasses__()}
@@ -199,6 +200,7 @@ def empty_snapshot() -> Snapshot:
         running=0,
         waiting=0,
         paused=0,
+        parked=0,
         steps=0,
         preemptions=0,
         disconnects=0,

@@ -237,6 +237,7 @@ class FakeEngine:
             running=len(views),
             waiting=0,
             paused=0,
+            parked=0,
             steps=4,
             preemptions=0,
             disconnects=0,

@@ -84,6 +84,7 @@ class Parts:
 
     def admit(self) -> None:
         """Start what can be started."""
+        self.admission.settle_parks()
         self.admission.settle_pauses()
         self.admission.admit(now=self.now)
 

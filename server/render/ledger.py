@@ -24,6 +24,7 @@ def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
         running=snapshot.running,
         waiting=snapshot.waiting,
         paused=snapshot.paused,
+        parked=snapshot.parked,
         pool=_pool(info.cache, snapshot),
         positions=PositionsBody(
             planned=positions.planned,

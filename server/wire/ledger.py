@@ -109,6 +109,7 @@ class LedgerBody(TypedDict):
     running: int
     waiting: int
     paused: int
+    parked: int
     pool: PoolBody
     positions: PositionsBody
     sequences: list[SequenceBody]

@@ -264,7 +264,60 @@ def test_aborts_are_seen_in_every_state() -> None:
     paused = parts.run(a_request((3, 4), id="paused"))
     parts.roster.move(paused, State.PAUSED)
     waiting = parts.offer(a_request((4, 5), id="waiting"))
-    for sequence in (running, paused, waiting):
+    parked = parts.offer(a_request((5, 6), id="parked"))
+    parked.parked = True
+    parts.admission.settle_parks()
+    for sequence in (running, paused, waiting, parked):
         sequence.aborted = True
 
-    assert parts.admission.aborted() == [running, paused, waiting]
+    assert parts.admission.aborted() == [running, paused, waiting, parked]
+
+
+def test_a_parked_sequence_has_no_cache_and_is_queued_again_when_its_client_is_back() -> None:
+    parts = Parts()
+    sequence = parts.run(a_request())
+    parts.step()
+    accepted = list(sequence.tokens)
+    sequence.parked = True
+
+    parts.admit()
+    assert states(sequence) == [State.PARKED]
+    assert not sequence.held.anything
+    assert parts.stats.rollbacks["parked"] == 1
+    assert parts.stats.preemptions == 0
+    sequence.parked = False
+    parts.admit()
+
+    assert states(sequence) == [State.RUNNING]
+    assert sequence.tokens == accepted
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.PAUSED])
+def test_what_does_not_run_is_parked_too_and_has_nothing_to_give_back(state: State) -> None:
+    parts = Parts()
+    sequence = parts.offer(a_request())
+    sequence.stalled = state is State.PAUSED
+    parts.admission.settle_pauses()
+    assert sequence.state is state
+    sequence.parked = True
+
+    parts.admit()
+
+    assert states(sequence) == [State.PARKED]
+    assert parts.stats.rollbacks["parked"] == 0
+
+
+def test_a_parked_sequence_whose_stream_is_full_pauses_until_it_is_read() -> None:
+    parts = Parts()
+    sequence = parts.run(a_request())
+    sequence.parked = sequence.stalled = True
+    parts.admit()
+    assert states(sequence) == [State.PARKED]
+
+    sequence.parked = False
+    parts.admit()
+    assert states(sequence) == [State.PAUSED]
+    sequence.stalled = False
+    parts.admit()
+
+    assert states(sequence) == [State.RUNNING]

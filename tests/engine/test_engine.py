@@ -117,6 +117,53 @@ def test_a_slow_readers_sequence_pauses_goes_on_when_read_and_ends_after_the_lim
     assert isinstance(end_of(world).error, SlowReader)
 
 
+# -- parking ----------------------------------------------------------------------------------
+
+
+def test_a_client_that_comes_back_gets_the_rest_as_if_it_had_stayed(world: World) -> None:
+    world.open([a_request((2, 3), max_tokens=8), a_request((2, 3), id="twin", max_tokens=8)], eager=True)
+    finish(world, 3)
+
+    world.park(world.clients[0])
+    finish(world, 1)  # the step that was in flight
+    shown = world.engine.snapshot()
+    assert (shown.running, shown.parked, shown.disconnects) == (1, 1, 1)
+    finish(world, 2)
+    world.unpark(world.clients[0])
+    world.drain()
+
+    assert [end_of(world, index).reason for index in range(2)] == [FinishReason.LENGTH] * 2
+    assert world.engine.snapshot().parked == 0
+
+
+def test_a_parked_request_holds_no_block(world: World) -> None:
+    world.open([a_request((2, 3), max_tokens=8)], eager=True)
+    finish(world, 3)
+
+    world.park(world.clients[0])
+    finish(world, 1)
+
+    shown = world.engine.snapshot()
+    assert world.runner.flight is None
+    assert (shown.running, shown.waiting, shown.paused, shown.parked) == (0, 0, 0, 1)
+    assert (shown.blocks.allocated, shown.blocks.shared) == (0, 0)
+
+
+def test_a_drain_ends_what_is_parked(world: World) -> None:
+    world.open([a_request((2, 3), max_tokens=8)], eager=True)
+    finish(world, 3)
+    world.park(world.clients[0])
+    finish(world, 1)
+
+    world.engine.drain()
+    world.loop.run_until_complete(world.engine.drained())
+    world.clients[0].excuses.add(EngineStopped)
+    world.unpark(world.clients[0])
+    world.drain()
+
+    assert isinstance(end_of(world).error, EngineStopped)
+
+
 # -- failures ---------------------------------------------------------------------------------
 
 

@@ -72,7 +72,7 @@ def test_the_lower_priority_number_goes_first_then_the_earlier_arrival() -> None
     assert sorted([late, early, urgent], key=lambda sequence: sequence.order) == [urgent, early, late]
 
 
-@pytest.mark.parametrize("state", [State.WAITING, State.FINISHED])
+@pytest.mark.parametrize("state", [State.WAITING, State.PARKED, State.FINISHED])
 def test_only_running_and_paused_sequences_hold_cache(state: State) -> None:
     sequence = a_sequence()
     sequence.held.num_blocks = 1

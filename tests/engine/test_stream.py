@@ -241,3 +241,78 @@ def test_a_reader_that_is_cancelled_leaves_the_stream_usable(loop: VirtualLoop) 
     held.put("a")
 
     assert held.read(1) == ["a"]
+
+
+# -- parking ----------------------------------------------------------------------------------
+
+
+def test_a_client_that_leaves_to_come_back_loses_nothing(loop: VirtualLoop) -> None:
+    held = Held(loop)
+    held.put("a", "b")
+
+    held.stream.park()
+    held.put("c")  # of the step that was in flight
+    parked = held.sequences[0].parked
+    held.stream.unpark()
+
+    assert (parked, held.sequences[0].parked, held.num_wakes) == (True, False, 2)
+    assert held.read(3) == ["a", "b", "c"]
+
+
+def test_a_client_that_leaves_to_come_back_is_counted_once_each_time(loop: VirtualLoop) -> None:
+    held = Held(loop)
+
+    held.stream.park()
+    held.stream.park()
+    held.stream.unpark()
+    held.stream.unpark()
+    held.stream.park()
+    held.stream.close()
+
+    assert held.num_disconnects == 2
+    assert held.sequences[0].aborted
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_has_ended_is_not_parked(loop: VirtualLoop, closed: bool) -> None:
+    held = Held(loop)
+    held.put("a")
+    if closed:
+        held.stream.close()
+    else:
+        held.end()
+
+    held.stream.park()
+    held.stream.unpark()
+
+    assert not held.sequences[0].parked
+    assert held.num_disconnects == closed
+
+
+def test_a_parked_stream_is_not_given_up_for_being_unread(loop: VirtualLoop) -> None:
+    held = Held(loop, max_deltas=1)
+    held.put("a")
+    held.stream.park()
+    loop.advance(11.0)
+    assert not held.sequences[0].aborted
+
+    loop.call_soon(held.stream.unpark)
+    loop.advance(0.0)
+    loop.advance(11.0)
+
+    assert isinstance(held.sequences[0].abort_error, SlowReader)
+
+
+def test_a_stream_that_fills_as_it_is_parked_has_patience_once_its_client_is_back(loop: VirtualLoop) -> None:
+    held = Held(loop, max_deltas=2)
+    held.stream.park()
+    held.put("a", "b")
+    loop.advance(11.0)
+    assert held.sequences[0].stalled
+
+    loop.call_soon(held.stream.unpark)
+    loop.settle()
+
+    assert held.read(2) == ["a", "b"]
+    assert not held.sequences[0].stalled
+    assert not held.sequences[0].aborted

@@ -24,6 +24,7 @@ class Client:
         self.stream = stream
         self.deltas: list[Delta] = []
         self.left = False
+        self.parked = False
         self.num_unread = 0  # outputs that were in the stream as the client left
         self.excuses: set[type[EngineError]] = set()  # errors that it may get
         if not eager:
@@ -33,15 +34,31 @@ class Client:
         self._allowed = asyncio.Semaphore(0)
 
     async def read(self) -> None:
-        """Read to the end of the stream."""
-        async with self.stream:
-            while True:
-                if not self._eager:
-                    await self._allowed.acquire()
-                try:
-                    self.deltas.append(await anext(self.stream))
-                except StopAsyncIteration:
-                    return
+        """Read to the end of the stream, which whoever leaves closes, unless it is parked."""
+        try:
+            await self._read_on()
+        finally:
+            if not self.parked:
+                self.stream.close()
+
+    async def _read_on(self) -> None:
+        while True:
+            if not self._eager:
+                await self._allowed.acquire()
+            try:
+                self.deltas.append(await anext(self.stream))
+            except StopAsyncIteration:
+                return
+
+    def park(self) -> None:
+        """Leave, and perhaps come back."""
+        self.parked = True
+        self.stream.park()
+
+    def unpark(self) -> None:
+        """Come back."""
+        self.parked = False
+        self.stream.unpark()
 
     def allow(self, count: int) -> None:
         """Let `count` more deltas be read."""

@@ -138,6 +138,19 @@ class EngineMachine(RuleBasedStateMachine):
         self._world.leave(self._client(index), abruptly=abruptly)
 
     @precondition(has_clients)
+    @rule(index=some_client)
+    def park(self, index: int) -> None:
+        """A client leaves that may come back."""
+        self._world.park(self._client(index))
+
+    @precondition(lambda self: has_clients(self) and any(client.parked for client in self.world.clients))
+    @rule(index=some_client)
+    def unpark(self, index: int) -> None:
+        """A client comes back."""
+        parked = [client for client in self._world.clients if client.parked]
+        self._world.unpark(parked[index % len(parked)])
+
+    @precondition(has_clients)
     @rule(index=some_client, count=st.integers(1, 4))
     def read(self, index: int, count: int) -> None:
         """A slow reader reads on."""

@@ -84,6 +84,7 @@ class Watch:
         sequence = self.sequence(chunk.ticket.sequence)
         assert sequence.state is State.RUNNING
         assert not sequence.aborted, "nothing is computed for a client that has left"
+        assert not sequence.parked, "nor for one that may come back"
         assert not sequence.stalled, "nothing is computed for a client that does not read"
         assert chunk.tokens[: chunk.owed_stop - chunk.start] == tuple(sequence.tokens[chunk.start : chunk.owed_stop])
         if chunk.num_drafts:
@@ -143,18 +144,21 @@ class Watch:
             assert chunk.ticket.tables == self._tables.tables_of(self.sequence(chunk.ticket.sequence)), "nothing moves"
 
     def _check_rest(self) -> None:
-        """Nothing is in flight only if there is no work: every request waits for its reader."""
+        """Nothing is in flight only if there is no work: every request waits for its reader, or is parked."""
         self._engine.check()
         for sequence in self._engine._roster:
-            assert sequence.state is State.PAUSED, f"{sequence.id} could run"
-            assert sequence.stalled
+            if sequence.state is not State.PARKED:
+                assert sequence.state is State.PAUSED, f"{sequence.id} could run"
+                assert sequence.stalled
+            assert sequence.parked is (sequence.state is State.PARKED)
             assert not sequence.aborted
 
     def _check_snapshot(self) -> None:
         snapshot = self._engine.snapshot()
         blocks = snapshot.blocks
         assert blocks.free + blocks.allocated + blocks.shared + blocks.cached == self._shape.sizes.num_units
-        assert snapshot.running + snapshot.waiting + snapshot.paused == len(snapshot.sequences)
+        num_sequences = snapshot.running + snapshot.waiting + snapshot.paused + snapshot.parked
+        assert num_sequences == len(snapshot.sequences)
         positions = snapshot.positions
         in_flight = sum(view.marks.planned - view.marks.computed for view in snapshot.sequences)
         lost = self._runner.num_lost

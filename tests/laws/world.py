@@ -106,12 +106,29 @@ class World:
     def leave(self, client: Client, *, abruptly: bool) -> None:
         """Let a client go: it closes its stream, or its task is cancelled."""
         client.note_leaving()
-        if abruptly:
+        if abruptly and not client.parked:
             self._readers[self.clients.index(client)].cancel()
         else:
             client.stream.close()
         if abruptly or self.runner.flight is None:
             self.settle()
+
+    def park(self, client: Client) -> None:
+        """Let a client go that may come back, in the midst of its reading."""
+        reader = self._readers[self.clients.index(client)]
+        if client.parked or reader.done():
+            return
+        client.park()
+        reader.cancel()
+        self.settle()
+
+    def unpark(self, client: Client) -> None:
+        """Let a client come back, and read on."""
+        if not client.parked:
+            return
+        self.loop.call_soon(client.unpark)
+        self._readers[self.clients.index(client)] = self.loop.create_task(client.read())
+        self.settle()
 
     def settle(self) -> None:
         """Let everybody do what there is to do."""
@@ -127,6 +144,11 @@ class World:
 
     def drain(self) -> None:
         """Serve everything out, within a bounded number of steps, and compare it all."""
+        parked = [client for client in self.clients if client.parked]
+        for client in parked[::2]:
+            self.unpark(client)
+        for client in parked[1::2]:
+            client.excuses.add(EngineStopped)
         self.engine.drain()
         for client in self.clients:
             client.hurry()
@@ -144,6 +166,7 @@ class World:
         for client in self.clients:
             client.excuses.add(EngineStopped)
             client.hurry()
+            self.unpark(client)
         self.engine.stop()
         self.settle()
         if self.runner.flight is not None:
@@ -164,6 +187,8 @@ class World:
         for client in self.clients:
             if client.left and client.stream.closed:
                 assert not any(map(self.watch.is_unfinished, client.sequences)), "who has left is gone within a step"
+            if client.parked:
+                assert not any(each.held.anything for each in client.sequences), "who is parked holds nothing"
 
     @property
     def num_steps(self) -> int:

@@ -440,6 +440,27 @@ MUTANTS = (
         ),
     ),
     mutant(
+        "law 16",
+        "a drain leaves what is parked without an end",
+        ("engine/engine.py", "Engine._admit", "if self._draining:", "if self._stopping:"),
+    ),
+    mutant(
+        "law 6",
+        "a client that may come back keeps its blocks",
+        ("engine/admission.py", "Admission.settle_parks", "if sequence.held.anything:", "if sequence.aborted:"),
+        ("engine/sequence.py", "Sequence.check", "State.WAITING, State.PARKED,", "State.WAITING,"),
+    ),
+    mutant(
+        "law 14",
+        "what arrives while the client is away is lost",
+        ("engine/publish.py", "Publisher.publish", "if not outlet.stream.closed:", "if not outlet.sequence.parked:"),
+    ),
+    mutant(
+        "law 18",
+        "who comes back is not queued again",
+        ("engine/admission.py", "Admission.settle_parks", "if not parked.parked]", "if parked.aborted]"),
+    ),
+    mutant(
         "law 18",
         "a suspect is cleared by its first chunk and fails for ever",
         ("engine/commit.py", "Commit._apply", "if sequence.ledger.computed >= sequence.failed_upto:", "if True:"),

@@ -42,6 +42,7 @@ GAUGES = {
     "cache_config_info",
     "requests_running",
     "requests_waiting",
+    "requests_parked",
     "requests_paused",
     "step_goal_seconds",
     "step_cost_seconds",
