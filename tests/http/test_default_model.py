@@ -162,6 +162,77 @@ def test_bytes_of_tokens_that_split_characters_add_up_to_the_text(roomy: httpx.C
     assert joined.decode("utf-8", "replace") == choice["message"]["content"]
 
 
+def test_characters_that_tokens_split_are_streamed_whole(roomy: httpx.Client) -> None:
+    asked = [{"role": "user", "content": "Repeat: 👋🏽 日本 ď"}]
+    for seed in range(6):
+        body = {"model": "m", "messages": asked, "temperature": 1.5, "seed": seed, "max_tokens": 24, "logprobs": True}
+
+        events = content(roomy.post(CHAT, json={**body, "stream": True}).text)
+        streamed = "".join(choice["delta"].get("content", "") for choice in events)
+        whole = roomy.post(CHAT, json=body).json()["choices"][0]["message"]["content"]
+
+        entries = [entry for choice in events if choice["logprobs"] for entry in choice["logprobs"]["content"]]
+        said = b"".join(bytes(entry["bytes"]) for entry in entries)
+        assert streamed == whole == said.decode("utf-8", "replace")  # at this temperature it may break one itself
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        ("user", "user"),
+        ("tool", "user"),
+        ("user", "system"),
+        ("assistant", "assistant"),
+        ("system",),
+        ("developer", "user", "tool"),
+    ],
+)
+def test_turns_in_any_order_are_answered_or_refused(roomy: httpx.Client, roles: tuple[str, ...]) -> None:
+    messages = [{"role": role, "content": "hello", "tool_call_id": "call_123456"} for role in roles]
+
+    for stream in (False, True):
+        answer = roomy.post(CHAT, json={"model": "m", "messages": messages, "max_tokens": 2, "stream": stream})
+        assert answer.status_code in (200, 400)
+        assert "Traceback" not in answer.text
+
+
+def test_a_call_of_earlier_is_taken_with_any_arguments_and_no_content(roomy: httpx.Client) -> None:
+    for arguments in ("{}", "[]", "{bad", "", '{"a": 1}'):
+        call = {"id": "call_123456", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        nothing: tuple[Json, ...] = ({"content": None}, {"content": ""}, {})
+
+        answers = [answer_behind_a_call(roomy, call, said) for said in nothing]
+
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert len({answer.json()["usage"]["prompt_tokens"] for answer in answers}) == 1
+
+
+def answer_behind_a_call(client: httpx.Client, call: Json, said: Json) -> httpx.Response:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [call], **said},
+        {"role": "tool", "tool_call_id": "call_123456", "content": "4"},
+        {"role": "user", "content": "and now?"},
+    ]
+    return client.post(CHAT, json={"model": "m", "messages": messages, "max_tokens": 2})
+
+
+def test_parts_and_developers_are_the_plain_system(roomy: httpx.Client) -> None:
+    texts: tuple[object, ...] = (
+        "You keep the log.",
+        [{"type": "text", "text": "You keep "}, {"type": "text", "text": "the log."}],
+    )
+    user = {"role": "user", "content": "hi"}
+
+    answers = [
+        roomy.post(CHAT, json={"model": "m", "messages": [{"role": role, "content": text}, user], "max_tokens": 1})
+        for role in ("system", "developer")
+        for text in texts
+    ]
+
+    assert len({answer.json()["usage"]["prompt_tokens"] for answer in answers}) == 1
+
+
 def test_a_stop_string_that_never_comes_changes_nothing(roomy: httpx.Client) -> None:
     body = {"model": "m", "prompt": "One two three four", "max_tokens": 8, "temperature": 0}
 
