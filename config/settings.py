@@ -121,6 +121,9 @@ class EngineSettings(Section):
         default=15, ge=0, le=512, description="most tokens that are drafted behind one sequence in a step; 0: none"
     )
     prompt_lookup: bool = Field(default=True, description="draft from what followed the same tokens earlier")
+    max_grammar_bytes: BodyBytes = Field(default=256 * KIB, description="largest grammar or schema, such as 256KiB")
+    max_grammar_seconds: float = Field(default=10.0, gt=0, description="how long a grammar may take to be made ready")
+    max_kept_grammars: int = Field(default=64, ge=1, le=4096, description="grammars that are kept ready")
     max_waiting: int = Field(default=64, ge=1, le=65536, description="most requests that wait; more are refused (429)")
     max_buffered_deltas: int = Field(
         default=256, ge=1, le=65536, description="unread deltas of a stream before its sequence pauses"

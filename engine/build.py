@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from config.settings import Settings
+from config.settings import EngineSettings, Settings
 from config.threads import let_threads_sleep
 from engine.cache.layout import Layout, Reach
 from engine.cache.sizing import CacheSizes, context_that_fits, plan_cache
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import usual_sources
 from engine.engine import Engine
+from engine.grammar.compiler import CompileLimits, Compiler
+from engine.grammar.grammars import Grammars, end_ids_of
+from engine.grammar.matcher import Library
 from engine.model.imports import lean_imports
 from engine.stats import CacheInfo, ModelInfo
 from engine.text import Tokenizer
@@ -73,8 +76,22 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
         vocabulary=tokenizer.vocabulary,
         settings=settings.engine,
         sources=usual_sources(prompt_lookup=settings.engine.prompt_lookup),
+        grammars=_grammars(settings.engine, tokenizer, info),
     )
     return Built(engine, tokenizer)
+
+
+def _grammars(settings: EngineSettings, tokenizer: Tokenizer, info: ModelInfo) -> Grammars:
+    """Structured output, whose library is imported when the first grammar comes."""
+
+    def make_library() -> Library:
+        from engine.grammar.guidance import guidance_for  # noqa: PLC0415
+
+        return guidance_for(tokenizer)
+
+    limits = CompileLimits(settings.max_grammar_bytes, settings.max_grammar_seconds, settings.max_kept_grammars)
+    compiler = Compiler(make_library, limits)
+    return Grammars(compiler, vocabulary_size=info.vocabulary_size, end_ids=end_ids_of(tokenizer))
 
 
 def _tables(

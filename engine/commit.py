@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import Drafts
-from engine.errors import EngineError
+from engine.errors import EngineError, GrammarFailed
+from engine.grammar.grammars import Grammars
 from engine.ledger import Accepted, Computed
 from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob
 from engine.roster import Roster
@@ -32,19 +33,28 @@ class _Stop:
 
     reason: FinishReason
     matched: str | int | None = None
+    error: EngineError | None = None
 
 
 class Commit:
     """Moves `computed` and `accepted`, decides where an output ends, indexes blocks and gives them back."""
 
     def __init__(
-        self, *, tables: BlockTables, roster: Roster, stats: Stats, vocabulary: Vocabulary, drafts: Drafts
+        self,
+        *,
+        tables: BlockTables,
+        roster: Roster,
+        stats: Stats,
+        vocabulary: Vocabulary,
+        drafts: Drafts,
+        grammars: Grammars,
     ) -> None:
         self._tables = tables
         self._roster = roster
         self._stats = stats
         self._vocabulary = vocabulary
         self._drafts = drafts
+        self._grammars = grammars
         self._outputs: dict[str, _Output] = {}
 
     def commit(self, plan: Plan, result: StepResult, *, incarnation: int, now: float) -> Outcome:
@@ -70,7 +80,7 @@ class Commit:
         sequence.prompt_logprobs.extend(result.scores)
         if chunk.pool is not None:
             sequence.pooled, sequence.pooled_upto = result.pooled, chunk.stop
-        accepted, stop = _accept(sequence, output, _standing(chunk, result))
+        accepted, stop = self._accept(sequence, output, _standing(chunk, result))
         computed = chunk.owed_stop + max(0, len(accepted) - 1)
         sequence.ledger.commit(Computed(computed), Accepted(sequence.ledger.accepted + len(accepted)))
         if sequence.ledger.computed >= sequence.failed_upto:
@@ -81,8 +91,32 @@ class Commit:
             self._note_drafts(sequence, chunk, num_kept=num_standing(chunk.drafts, accepted))
         if sequence.request.chooses_nothing and sequence.num_owed == 0:
             stop = _Stop(FinishReason.LENGTH)
-        end = None if stop is None else End(stop.reason, sequence.usage, stop.matched)
+        end = None if stop is None else End(stop.reason, sequence.usage, stop.matched, stop.error)
         return self._advance(sequence, output, end, accepted)
+
+    def _accept(
+        self, sequence: Sequence, output: _Output, chosen: tuple[Chosen, ...]
+    ) -> tuple[tuple[int, ...], _Stop | None]:
+        """Take tokens up to the one that ends the output, if one does: what was accepted, and the end."""
+        accepted: list[int] = []
+        for token, logprob in chosen:
+            if not self._grammars.take(sequence, token):
+                error = GrammarFailed(request_id=sequence.request.id, reason=self._grammars.failure(sequence))
+                return tuple(accepted), _Stop(FinishReason.ERROR, error=error)
+            accepted.append(token)
+            sequence.tokens.append(token)
+            output.held.append((token, logprob))
+            stop = self._stop_at(sequence, output.text, token)
+            if stop is not None:
+                return tuple(accepted), stop
+        return tuple(accepted), None
+
+    def _stop_at(self, sequence: Sequence, text: TextStream, token: int) -> _Stop | None:
+        """What the newest token ends. An output that its grammar completes has not run out of room."""
+        stop = _feed(sequence, text, token)
+        if (stop is None or stop.reason is FinishReason.LENGTH) and self._grammars.is_over(sequence):
+            return _Stop(FinishReason.STOP)
+        return stop
 
     def _note_drafts(self, sequence: Sequence, chunk: Chunk, *, num_kept: int) -> None:
         """What was kept decides how much is drafted next."""
@@ -105,6 +139,7 @@ class Commit:
             self._tables.release(sequence)
             self._roster.move(sequence, State.FINISHED)
             self._drafts.forget(sequence)
+            self._grammars.forget(sequence)
             del self._outputs[sequence.id]
         publish_upto = sequence.num_prompt + output.num_released
         return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted)
@@ -142,19 +177,6 @@ def _fits(ticket: Ticket, chunk: Chunk, sequence: Sequence, incarnation: int) ->
 def _standing(chunk: Chunk, result: ChunkResult) -> tuple[Chosen, ...]:
     """The tokens that are final: those chosen in place of drafts that stand, and the one behind the last of these."""
     return result.chosen[: num_standing(chunk.drafts, [each.token for each in result.chosen]) + 1]
-
-
-def _accept(sequence: Sequence, output: _Output, chosen: tuple[Chosen, ...]) -> tuple[tuple[int, ...], _Stop | None]:
-    """Take tokens up to the one that ends the output, if one does: what was accepted, and the end."""
-    accepted: list[int] = []
-    for token, logprob in chosen:
-        accepted.append(token)
-        sequence.tokens.append(token)
-        output.held.append((token, logprob))
-        stop = _feed(sequence, output.text, token)
-        if stop is not None:
-            return tuple(accepted), stop
-    return tuple(accepted), None
 
 
 def _feed(sequence: Sequence, text: TextStream, token: int) -> _Stop | None:

@@ -3,18 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from config.settings import EngineSettings
 from engine.admission import Admission
 from engine.cache.tables import BlockTables
 from engine.commit import Commit
 from engine.draft.drafts import Drafts, MakeSource
-from engine.errors import Draining, EngineStopped, StepFailed
+from engine.errors import Draining, EngineStopped, GrammarRefused, StepFailed
+from engine.grammar.grammars import Grammars, no_grammars
 from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
 from engine.publish import Publisher
-from engine.request import FinishReason, Request
+from engine.request import FinishReason, Grammar, Request
 from engine.roster import Roster
 from engine.sequence import State
 from engine.stats import ModelInfo, Snapshot, Stats, StepRecord
@@ -40,6 +42,7 @@ class Engine:
         vocabulary: Vocabulary,
         settings: EngineSettings,
         sources: Mapping[str, MakeSource] | None = None,
+        grammars: Grammars | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.info = info
@@ -62,9 +65,15 @@ class Engine:
         )
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
         self._pace = Pace(settings.max_step_seconds, row_tile=info.row_tile)
-        self._drafts = Drafts(sources or {}, max_tokens=settings.max_draft_tokens)
+        self._grammars = grammars or no_grammars(info.vocabulary_size)
+        self._drafts = Drafts(sources or {}, max_tokens=settings.max_draft_tokens, grammars=self._grammars)
         self._commit = Commit(
-            tables=tables, roster=self._roster, stats=self._stats, vocabulary=vocabulary, drafts=self._drafts
+            tables=tables,
+            roster=self._roster,
+            stats=self._stats,
+            vocabulary=vocabulary,
+            drafts=self._drafts,
+            grammars=self._grammars,
         )
         self._publisher = Publisher()
         self._unpublished: list[Advance] = []
@@ -85,7 +94,12 @@ class Engine:
         if not self.accepting:
             self._stats.refusals[Draining.__name__] += 1
             raise Draining
+        with self._counting_refusals():
+            grammar = self._grammars.compiled(request)
         sequences = self._admission.offer(request, now=self._clock())
+        if grammar is not None:
+            for sequence in sequences:
+                self._grammars.start(sequence, grammar)
         stream = DeltaStream(
             sequences,
             max_deltas=self._settings.max_buffered_deltas,
@@ -97,6 +111,19 @@ class Engine:
         self._quiet.clear()
         self._wake.set()
         return stream
+
+    async def prepare(self, grammar: Grammar) -> None:
+        """Make a grammar ready while the loop goes on: `open` would compile it there. Raises GrammarRefused."""
+        with self._counting_refusals():
+            await self._grammars.prepare(grammar)
+
+    @contextmanager
+    def _counting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except GrammarRefused as refusal:
+            self._stats.refusals[type(refusal).__name__] += 1
+            raise
 
     @property
     def accepting(self) -> bool:
@@ -145,7 +172,7 @@ class Engine:
                     await self._wake.wait()
                     continue
                 began = self._clock()
-                execution = self._runner.execute(plan)
+                execution = self._runner.execute(plan, self._grammars.masks(plan))
                 self._publish()  # the previous step's outcome, while this one is computed
                 await self._finish(plan, execution, began)
                 if self._settings.check_laws:
@@ -255,6 +282,7 @@ class Engine:
         """Assert every law of every part, between two steps."""
         self._roster.check()
         self._tables.check(self._roster)
+        self._grammars.check(self._roster)
         for sequence in self._roster:
             sequence.check()
             assert not sequence.ledger.in_flight, "nothing is in flight between two steps"

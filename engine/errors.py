@@ -5,10 +5,12 @@ EngineError
 │   ├── EmptyPrompt         there is no token to compute
 │   ├── UnknownToken        a token id lies outside the vocabulary
 │   ├── ContextTooLong      the prompt leaves no room for one more token
+│   ├── GrammarRefused      the grammar is wrong, or asks for more than is allowed
 │   ├── QueueFull           too many requests wait already
 │   └── Draining            the engine finishes what it has and admits no more
 ├── RequestFailed           the request had started and could not be finished
 │   ├── StepFailed          the model step failed on this request, alone, more than once
+│   ├── GrammarFailed       the request's grammar could not be followed any further
 │   ├── SlowReader          the client did not read for too long
 │   └── EngineStopped       the engine ended under the request
 ├── PromptError             text could not be turned into tokens
@@ -55,6 +57,14 @@ class ContextTooLong(RequestRefused):
         self.prompt_tokens, self.limit = prompt_tokens, limit
 
 
+class GrammarRefused(RequestRefused):
+    """The grammar is wrong, or asks for more than is allowed."""
+
+    def __init__(self, *, syntax: str, reason: str) -> None:
+        super().__init__(f"the {syntax} can't be used: {reason}")
+        self.syntax, self.reason = syntax, reason
+
+
 class QueueFull(RequestRefused):
     """Too many requests wait already."""
 
@@ -80,6 +90,14 @@ class StepFailed(RequestFailed):
     def __init__(self, *, request_id: str, cause: str) -> None:
         super().__init__(f"the model step failed on request {request_id}: {cause}")
         self.request_id, self.cause = request_id, cause
+
+
+class GrammarFailed(RequestFailed):
+    """The request's grammar could not be followed any further."""
+
+    def __init__(self, *, request_id: str, reason: str) -> None:
+        super().__init__(f"the grammar of request {request_id} allows nothing more: {reason}")
+        self.request_id, self.reason = request_id, reason
 
 
 class SlowReader(RequestFailed):

@@ -60,6 +60,23 @@ class Pooling(Enum):
     MEAN = "mean"  # those of all tokens
 
 
+class Syntax(Enum):
+    """What a grammar is written in."""
+
+    JSON_SCHEMA = "JSON schema"
+    REGEX = "regular expression"
+    LARK = "Lark grammar"  # llguidance's kind, in which schemas may be embedded: `%json {…}`
+    GBNF = "GBNF grammar"
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What the outputs of a request must match, as text; a schema is JSON."""
+
+    syntax: Syntax
+    source: str
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the client asked, as tokens; immutable.
@@ -69,6 +86,8 @@ class Request:
     cache. A lower `priority` goes first. `prediction` is the client's guess at the whole output; like
     `max_draft_tokens`, None for what the engine allows and 0 for no drafts, it changes nothing but the speed.
     `pooling` asks for the prompt's embedding; such a request chooses nothing.
+    Where there is a `grammar` the outputs match it, and end where it does; until then they are the beginning of
+    something that matches.
     """
 
     id: str
@@ -84,6 +103,7 @@ class Request:
     prediction: tuple[int, ...] = ()
     max_draft_tokens: int | None = None
     pooling: Pooling | None = None
+    grammar: Grammar | None = None
 
     def __post_init__(self) -> None:
         assert self.pooling is None or self.chooses_nothing, "an embedding has no outputs"

@@ -1,6 +1,6 @@
 """What passes between the stages of a step: frozen values that can be pickled."""
 
-from collections.abc import Awaitable, Sequence as Run
+from collections.abc import Awaitable, Callable, Sequence as Run
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple, Protocol
@@ -171,6 +171,20 @@ class Plan:
         return tuple(row for chunk, end in pairs for row in range(end - chunk.num_pooled, end))
 
 
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Which tokens the grammars of a step allow: by chunk, for each row that a token is chosen from, or for none.
+
+    Bit `id % 8` of byte `id // 8` is a token's. A mask has whole words of 32 bits, and bits of the model's
+    vocabulary alone. What is banned is not in it, unless there was nothing else.
+    """
+
+    by_chunk: tuple[tuple[bytes, ...], ...]
+
+
+MaskSource = Callable[[], Masks]  # waits until they are made; blocking
+
+
 class Chosen(NamedTuple):
     """A token that the device chose, and its log-probability where that was asked for."""
 
@@ -241,9 +255,10 @@ class Runner(Protocol):
         """Which life of the worker answers now."""
         ...
 
-    def execute(self, plan: Plan) -> Awaitable[StepResult]:
+    def execute(self, plan: Plan, masks: MaskSource | None = None) -> Awaitable[StepResult]:
         """Compute the plan's positions, write their cache state, choose and score tokens.
 
-        Starts at once, so that the caller can do other work before it awaits the result.
+        Starts at once, so that the caller can do other work before it awaits the result. `masks` are not needed
+        before tokens are chosen, and are waited for then.
         """
         ...

@@ -10,6 +10,7 @@ from server.reading.readings import MakeReader
 from server.requests import Wanted, requests_of
 from server.rules import chat_max_tokens, check_chat
 from server.service import Loaded
+from server.structure import grammar_of, settled
 from server.wire.chat import ChatRequest
 
 
@@ -26,11 +27,13 @@ class Conversation:
 async def converse(id: str, body: ChatRequest, loaded: Loaded) -> Conversation:
     """Check a body and make its requests; `id` is the answer's. Errors name the chat body's fields."""
     check_chat(body)
+    asked = grammar_of(body)
     context = loaded.engine.info.context_length
     prompt = await chat_prompt(loaded.tokenizer, body.messages, body, context=context)
     prediction = await predicted_tokens(loaded.tokenizer, body.prediction, context=context)
     wanted = Wanted(
         prediction=prediction,
+        grammar=await settled(loaded.engine, asked),
         max_tokens=chat_max_tokens(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )

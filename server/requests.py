@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.request import Request, Sampling, Stopping
+from engine.request import Grammar, Request, Sampling, Stopping
 from server.prompt import Prompt
 from server.wire.sampling import SamplingFields
 
@@ -20,6 +20,7 @@ class Wanted:
     top_logprobs: int | None
     prompt_logprobs: int | None = None
     prediction: tuple[int, ...] = ()
+    grammar: Grammar | None = None
 
 
 def requests_of(
@@ -41,6 +42,7 @@ def requests_of(
             priority=body.priority or 0,
             prediction=wanted.prediction,
             max_draft_tokens=body.max_draft_tokens,
+            grammar=wanted.grammar,
         )
         for number, prompt in enumerate(prompts)
     ]

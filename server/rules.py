@@ -4,9 +4,9 @@ from server.errors import ApiError, unsupported
 from server.wire.base import Wire
 from server.wire.chat import ChatRequest, TemplateFields
 from server.wire.completions import CompletionRequest
-from server.wire.sampling import SamplingFields, StructureFields
+from server.wire.sampling import SamplingFields
 
-_STRUCTURE = ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "background")
+_BACKGROUND = ("background",)
 _CHAT = ("functions", "audio", "web_search_options")
 
 
@@ -19,7 +19,7 @@ def check_chat(body: ChatRequest) -> None:
     """Refuse what the fields together, or this server, do not allow."""
     _check_sampling(body, max_tokens=chat_max_tokens(body))
     check_template(body)
-    _check_structure(body)
+    _refuse_asked(body, _BACKGROUND)
     _check_tools(body)
     _refuse_asked(body, _CHAT)
     if any(modality != "text" for modality in body.modalities or ()):
@@ -38,7 +38,7 @@ def chat_max_tokens(body: ChatRequest) -> int | None:
 def check_completion(body: CompletionRequest) -> None:
     """Refuse what the fields together, or this server, do not allow."""
     _check_sampling(body, max_tokens=body.max_tokens)
-    _check_structure(body)
+    _refuse_asked(body, _BACKGROUND)
     if body.suffix:
         raise unsupported("suffix", "this model does not fill in the middle")
     if body.best_of is not None and body.best_of != (body.n or 1):
@@ -69,12 +69,6 @@ def _check_sampling(body: SamplingFields, *, max_tokens: int | None) -> None:
         raise wrong("stream_options", "needs `stream` to be true")
     if body.min_tokens and max_tokens is not None and body.min_tokens > max_tokens:
         raise wrong("min_tokens", f"is {body.min_tokens}, more than the {max_tokens} tokens that may be made")
-
-
-def _check_structure(body: StructureFields) -> None:
-    if body.response_format is not None and body.response_format.type != "text":
-        raise unsupported("response_format", "structured output is not available here")
-    _refuse_asked(body, _STRUCTURE)
 
 
 def _refuse_asked(body: Wire, names: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from starlette.requests import Request as HttpRequest
 
 from config.settings import Settings
-from engine.request import Delta, Request
+from engine.request import Delta, Grammar, Request
 from engine.stats import ModelInfo, Snapshot
 from engine.text import Tokenizer, Vocabulary
 from server.errors import ApiError, unavailable
@@ -43,6 +43,10 @@ class EngineDoor(Protocol):
     @property
     def stalled(self) -> bool:
         """Whether a step takes too long."""
+        ...
+
+    async def prepare(self, grammar: Grammar) -> None:
+        """Make a grammar ready for requests, or raise the RequestRefused that says why not."""
         ...
 
     def open(self, request: Request) -> DeltaSource:

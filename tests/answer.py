@@ -8,6 +8,7 @@ from engine.cache.layout import CacheGroup, Layout
 from engine.request import FinishReason, OutputToken, Pooling, Request, TokenLogprob
 from engine.step import Choose
 from tests.digest import FULL, VOCABULARY, Slot, chain, choose_token, pool, reaches, state_of, token_logprob
+from tests.toy_grammar import choosable, is_complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,15 @@ def answer(request: Request, choice: int, *, context_length: int, layout: Layout
     reason: FinishReason | None = FinishReason.LENGTH if limit == 0 else None
     while reason is None:
         choose = _choose(request, choice, text.outputs)
-        token = choose_token(model.outcomes[-1], choose)
+        allowed = choosable(request, text.outputs, choose.banned)
+        if allowed is not None and not allowed:
+            reason = FinishReason.ERROR
+            break
+        token = choose_token(model.outcomes[-1], choose, allowed)
         top = request.top_logprobs
         logprobs.append(None if top is None else token_logprob(model.outcomes[-1], token, top))
         model.append(token)
-        if text.add(token):
+        if text.add(token) or is_complete(request, text.outputs):
             reason = FinishReason.STOP
         elif len(text.outputs) == limit:
             reason = FinishReason.LENGTH

@@ -9,12 +9,12 @@ function of a request's tokens.
 
 import asyncio
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape, StateArray, StateGroup
 from engine.cache.sizing import CacheSizes
 from engine.request import Sampling, TokenLogprob
-from engine.step import Choose, Chosen, Chunk, ChunkResult, Plan, Score, StateUse, StepResult
+from engine.step import Choose, Chosen, Chunk, ChunkResult, MaskSource, Plan, Score, StateUse, StepResult
 from engine.text import Vocabulary
 
 Slot = tuple[int, int, int]  # token, position, chain
@@ -71,10 +71,17 @@ def token_logprob(state: int, token: int, top: int) -> TokenLogprob:
     return TokenLogprob(token, logprob(state, token), tuple(best))
 
 
-def choose_token(state: int, choose: Choose) -> int:
-    """The token with the best score that is not banned, the lowest id among equals."""
-    scores = {token: _score(state, token, choose) for token in range(VOCABULARY_SIZE) if token not in choose.banned}
-    return max(scores, key=lambda token: (scores[token], -token))
+def choose_token(state: int, choose: Choose, allowed: Collection[int] | None = None) -> int:
+    """The token with the best score among the allowed ones, or those not banned; the lowest id among equals."""
+    if allowed is None:
+        allowed = [token for token in range(VOCABULARY_SIZE) if token not in choose.banned]
+    scores = {token: _score(state, token, choose) for token in allowed}
+    return max(scores, key=lambda token: (scores[token], -token), default=0)
+
+
+def tokens_in(mask: bytes) -> list[int]:
+    """The tokens that a mask allows."""
+    return [token for token in range(8 * len(mask)) if mask[token // 8] >> token % 8 & 1]
 
 
 def _score(state: int, token: int, choose: Choose) -> float:
@@ -113,18 +120,20 @@ class DigestRunner:
         self._block_size = block_size
         self._num_poisoned = 0
 
-    def execute(self, plan: Plan) -> asyncio.Future[StepResult]:
+    def execute(self, plan: Plan, masks: MaskSource | None = None) -> asyncio.Future[StepResult]:
         """Take a plan and answer it."""
         self.plans.append(plan)
         future: asyncio.Future[StepResult] = asyncio.get_running_loop().create_future()
-        future.set_result(self.compute(plan))
+        future.set_result(self.compute(plan, masks))
         return future
 
-    def compute(self, plan: Plan) -> StepResult:
-        """Write and read the cache as the plan says."""
-        return StepResult(plan.number, tuple(self._compute(chunk) for chunk in plan.chunks), (("digest", 0.0),))
+    def compute(self, plan: Plan, masks: MaskSource | None = None) -> StepResult:
+        """Write and read the cache as the plan says, and choose as the masks do."""
+        by_chunk = [()] * len(plan.chunks) if masks is None else masks().by_chunk
+        results = (self._compute(chunk, rows) for chunk, rows in zip(plan.chunks, by_chunk, strict=True))
+        return StepResult(plan.number, tuple(results), (("digest", 0.0),))
 
-    def _compute(self, chunk: Chunk) -> ChunkResult:
+    def _compute(self, chunk: Chunk, masks: Sequence[bytes]) -> ChunkResult:
         outcomes: list[int] = []
         recurrent = self._recurrent(chunk)
         for position, token in enumerate(chunk.tokens, start=chunk.start):
@@ -137,13 +146,16 @@ class DigestRunner:
             self.states[chunk.ticket.states.target] = recurrent
         scores = () if chunk.score is None else self._scores(outcomes, chunk.start, chunk.score)
         pooled = b"" if chunk.pool is None else pool(chunk.pool.sum, outcomes[len(outcomes) - chunk.num_pooled :])
-        chosen = () if chunk.choose is None else tuple(self._chosen(chunk, chunk.choose, outcomes))
+        chosen = () if chunk.choose is None else tuple(self._chosen(chunk, chunk.choose, outcomes, masks))
         return ChunkResult(chunk.ticket, chosen, scores, pooled)
 
-    def _chosen(self, chunk: Chunk, choose: Choose, outcomes: Sequence[int]) -> Iterator[Chosen]:
+    def _chosen(
+        self, chunk: Chunk, choose: Choose, outcomes: Sequence[int], masks: Sequence[bytes]
+    ) -> Iterator[Chosen]:
         """What is chosen behind the owed tokens and behind each draft, whether it stands or not."""
         for count, outcome in enumerate(outcomes[len(outcomes) - chunk.num_chosen :]):
-            token = choose_token(outcome, choose.after(chunk.drafts[:count]))
+            allowed = tokens_in(masks[count]) if masks else None
+            token = choose_token(outcome, choose.after(chunk.drafts[:count]), allowed)
             top = choose.top_logprobs
             yield Chosen(token, None if top is None else token_logprob(outcome, token, top))
 

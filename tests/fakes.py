@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
-from engine.request import Delta, End, FinishReason, OutputToken, Request, TokenLogprob, Usage
+from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Request, TokenLogprob, Usage
 from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot, TableView
 from engine.text import TextStream, Vocabulary
 from server.service import Service
@@ -209,6 +209,14 @@ class FakeEngine:
     info: ModelInfo = INFO
     vocabulary: Vocabulary = VOCABULARY
     opened: list[FakeStream] = field(default_factory=list)
+    grammars: list[Grammar] = field(default_factory=list)
+    grammar_refusal: RequestRefused | None = None
+
+    async def prepare(self, grammar: Grammar) -> None:
+        """Keep what was asked for, or raise `grammar_refusal`."""
+        self.grammars.append(grammar)
+        if self.grammar_refusal is not None:
+            raise self.grammar_refusal
 
     def open(self, request: Request) -> FakeStream:
         """A stream of every choice's script."""

@@ -7,7 +7,7 @@ from engine.commit import Commit
 from engine.draft.drafts import Drafts
 from engine.pace import Pace
 from engine.plan import Decision, Limits, plan_step, reserve
-from engine.request import Pooling, Request, Sampling, Stopping
+from engine.request import Grammar, Pooling, Request, Sampling, Stopping
 from engine.roster import Roster
 from engine.sequence import Sequence
 from engine.stats import Stats
@@ -30,6 +30,7 @@ def a_request(
     priority: int = 0,
     salt: str = "",
     pooling: Pooling | None = None,
+    grammar: Grammar | None = None,
 ) -> Request:
     """A greedy request that only its length ends."""
     return Request(
@@ -42,6 +43,7 @@ def a_request(
         salt=salt,
         priority=priority,
         pooling=pooling,
+        grammar=grammar,
     )
 
 
@@ -73,14 +75,25 @@ class Parts:
             max_waiting=shape.max_waiting,
             reserved_outputs=shape.reserved_outputs,
         )
-        self.drafts = Drafts(shape.sources(), max_tokens=shape.max_draft_tokens)
+        self.grammars = shape.grammars()
+        self.drafts = Drafts(shape.sources(), max_tokens=shape.max_draft_tokens, grammars=self.grammars)
         self.commit = Commit(
-            tables=self.tables, roster=self.roster, stats=self.stats, vocabulary=VOCABULARY, drafts=self.drafts
+            tables=self.tables,
+            roster=self.roster,
+            stats=self.stats,
+            vocabulary=VOCABULARY,
+            drafts=self.drafts,
+            grammars=self.grammars,
         )
 
     def offer(self, request: Request) -> Sequence:
         """Queue a request; its first choice's sequence."""
-        return self.admission.offer(request, now=self.now)[0]
+        compiled = self.grammars.compiled(request)
+        sequences = self.admission.offer(request, now=self.now)
+        for sequence in sequences:
+            if compiled is not None:
+                self.grammars.start(sequence, compiled)
+        return sequences[0]
 
     def admit(self) -> None:
         """Start what can be started."""
@@ -112,7 +125,7 @@ class Parts:
 
     def apply(self, plan: Plan, result: StepResult | None = None) -> Outcome:
         """Commit the step's own result, or another."""
-        result = result or self.runner.compute(plan)
+        result = result or self.runner.compute(plan, self.grammars.masks(plan))
         outcome = self.commit.commit(plan, result, incarnation=self.incarnation, now=self.now)
         self.check()
         return outcome
@@ -134,5 +147,6 @@ class Parts:
         """The laws of every part."""
         self.roster.check()
         self.tables.check(self.roster)
+        self.grammars.check(self.roster)
         for sequence in self.roster:
             sequence.check()

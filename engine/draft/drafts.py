@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from engine.draft.forced import ForcedTokens
 from engine.draft.lookup import PromptLookup
 from engine.draft.prediction import PredictedOutput
 from engine.draft.source import Source
+from engine.grammar.grammars import Grammars
 from engine.sequence import PREDICTION, Sequence
 
 LOOKUP = "prompt_lookup"
+GRAMMAR = "grammar"
 
 FIRST_CHANCE = {True: 0.8, False: 0.4}  # of a token to stand, if its guess is firm, or not
 PRIOR_TRIALS = 2.0  # how many tokens the first chance counts for
@@ -55,12 +58,14 @@ class _Record:
 class Drafts:
     """Asks the sources of each sequence and takes the likeliest guess; remembers what stood.
 
-    `makers` make, by name, what guesses for one sequence, or None where it has nothing to go by.
+    `makers` make, by name, what guesses for one sequence, or None where it has nothing to go by. What a sequence's
+    grammar leaves no choice about comes before all of them, and what it refuses is cut off.
     """
 
-    def __init__(self, makers: Mapping[str, MakeSource], *, max_tokens: int) -> None:
+    def __init__(self, makers: Mapping[str, MakeSource], *, max_tokens: int, grammars: Grammars) -> None:
         self._makers = makers
         self._max_tokens = max_tokens
+        self._grammars = grammars
         self._records: dict[str, _Record] = {}
 
     def draft(self, sequence: Sequence) -> Draft | None:
@@ -72,11 +77,14 @@ class Drafts:
         best: Draft | None = None
         for name, source in record.sources.items():
             guess = source.propose(sequence.tokens, most)
-            if guess is None:
+            tokens = () if guess is None else self._grammars.allowed(sequence, guess.tokens)
+            if guess is None or not tokens:
                 continue
             chance = _chance(record, (name, guess.firm), FIRST_CHANCE[guess.firm], sequence.num_outputs)
+            if guess.sure:
+                chance = 1.0
             if best is None or chance > best.chance:
-                best, record.last = Draft(name, guess.tokens, chance), (name, guess.firm)
+                best, record.last = Draft(name, tokens, chance), (name, guess.firm)
         return best
 
     def _most_for(self, sequence: Sequence) -> int:
@@ -88,6 +96,8 @@ class Drafts:
     def _record_of(self, sequence: Sequence) -> _Record:
         if sequence.id not in self._records:
             made = {name: make(sequence) for name, make in self._makers.items()}
+            if sequence.request.grammar is not None:
+                made = {GRAMMAR: ForcedTokens(lambda: self._grammars.forced(sequence)), **made}
             self._records[sequence.id] = _Record({name: source for name, source in made.items() if source is not None})
         return self._records[sequence.id]
 

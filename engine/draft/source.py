@@ -7,10 +7,14 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Tokens that are expected next; `firm` where what came before them agrees for some tokens."""
+    """Tokens that are expected next; `firm` where what came before them agrees for some tokens.
+
+    `sure` where nothing else can be chosen.
+    """
 
     tokens: tuple[int, ...]
     firm: bool
+    sure: bool = False
 
 
 class Source(Protocol):

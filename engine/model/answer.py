@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine.model.asks import Answer, Ask, Sampler
 from engine.request import TokenLogprob
-from engine.step import Chosen, Chunk, ChunkResult, num_standing
+from engine.step import Chosen, Chunk, ChunkResult, Masks, num_standing
 
 
 class LogitsNotFinite(ArithmeticError):
@@ -18,26 +18,29 @@ class LogitsNotFinite(ArithmeticError):
         self.sequence = sequence
 
 
-def answer(chunks: Sequence[Chunk], logits: Tensor, sampler: Sampler) -> tuple[ChunkResult, ...]:
-    """Choose and score.
+def answer(
+    chunks: Sequence[Chunk], logits: Tensor, sampler: Sampler, masks: Masks | None = None
+) -> tuple[ChunkResult, ...]:
+    """Choose, as `masks` allow it, and score.
 
     `logits` [rows, vocabulary] float32 are in the order of the chunks; of one chunk first the rows that
     are scored, then those that tokens are chosen from. What stands behind a draft that fell is not looked at.
     Raises LogitsNotFinite.
     """
-    asks = [ask for chunk in chunks for ask in _asks(chunk)]
+    by_chunk = masks.by_chunk if masks is not None else [()] * len(chunks)
+    asks = [ask for chunk, rows in zip(chunks, by_chunk, strict=True) for ask in _asks(chunk, rows)]
     answers = iter(sampler(logits, asks))
     return tuple(_result(chunk, answers) for chunk in chunks)
 
 
-def _asks(chunk: Chunk) -> Iterator[Ask]:
+def _asks(chunk: Chunk, masks: Sequence[bytes]) -> Iterator[Ask]:
     if chunk.score is not None:
         for target in chunk.score.targets:
             yield Ask(target=target, num_top=chunk.score.top_logprobs)
     if chunk.choose is not None:
-        yield Ask(choose=chunk.choose, num_top=chunk.choose.top_logprobs)
-        for count in range(1, chunk.num_drafts + 1):
-            yield Ask(choose=chunk.choose.after(chunk.drafts[:count]), num_top=chunk.choose.top_logprobs)
+        for count in range(chunk.num_chosen):
+            choose = chunk.choose.after(chunk.drafts[:count]) if count else chunk.choose
+            yield Ask(choose, num_top=choose.top_logprobs, mask=masks[count] if masks else None)
 
 
 def _result(chunk: Chunk, answers: Iterator[Answer | None]) -> ChunkResult:

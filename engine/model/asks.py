@@ -15,11 +15,21 @@ UNIFORM_BITS = 52  # of a double's 53: the largest uniform times any sum stays b
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Choose a token, or take the known `target`; with `num_top`, score it and list that many best tokens."""
+    """Choose a token, or take the known `target`; with `num_top`, score it and list that many best tokens.
+
+    A `mask`, as `step.Masks` has them, says all that may be chosen: bans don't count beside it.
+    """
 
     choose: Choose | None = None
     target: int | None = None
     num_top: int | None = None
+    mask: bytes | None = None
+
+    def allows(self, token: int) -> bool:
+        """Whether a token may be chosen."""
+        if self.mask is not None:
+            return bool(self.mask[token // 8] >> token % 8 & 1)
+        return self.choose is None or token not in self.choose.banned
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +54,8 @@ def uniform(seed: int, choice: int, output_index: int) -> float:
     return (int.from_bytes(digest, "little") >> (64 - UNIFORM_BITS)) / (1 << UNIFORM_BITS)
 
 
-def or_allowed(token: int, choose: Choose, vocabulary_size: int) -> int:
-    """The token, or the lowest id that is not banned where nothing else was left to choose from."""
-    if token not in choose.banned:
+def or_allowed(token: int, ask: Ask, vocabulary_size: int) -> int:
+    """The token, or the lowest id that may be chosen where the logits left nothing to choose from."""
+    if ask.allows(token):
         return token
-    return next((id for id in range(vocabulary_size) if id not in choose.banned), token)
+    return next((id for id in range(vocabulary_size) if ask.allows(id)), token)

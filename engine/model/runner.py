@@ -14,7 +14,7 @@ from engine.model.answer import answer
 from engine.model.asks import Sampler
 from engine.model.pool import add_pooled
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Plan, StateUse, StepResult, Table, Ticket
+from engine.step import Choose, Chunk, MaskSource, Plan, StateUse, StepResult, Table, Ticket
 from engine.thread import StepThread
 
 
@@ -59,9 +59,9 @@ class ModelRunner:
         """Which life of the worker answers now."""
         return self._incarnation
 
-    def execute(self, plan: Plan) -> Awaitable[StepResult]:
+    def execute(self, plan: Plan, masks: MaskSource | None = None) -> Awaitable[StepResult]:
         """Compute the plan's positions, write their cache state, choose and score tokens; starts at once."""
-        return self._thread.start(run_step, self.forward, plan)
+        return self._thread.start(run_step, self.forward, plan, masks)
 
     def close(self) -> None:
         """End the thread, after the step that it runs."""
@@ -104,14 +104,16 @@ def _try_first_step(forward: ModelForward) -> None:
 
 
 @torch.inference_mode()
-def run_step(forward: ModelForward, plan: Plan) -> StepResult:
-    """Execute one plan; blocking."""
+def run_step(forward: ModelForward, plan: Plan, masks: MaskSource | None = None) -> StepResult:
+    """Execute one plan; blocking. The masks are made meanwhile: what is waited for them is a stage of its own."""
     times = [perf_counter()]
     logits = forward.run(plan)
     times.append(perf_counter())
-    results = answer(plan.chunks, logits, forward.sampler)
+    allowed = None if masks is None else masks()
+    times.append(perf_counter())
+    results = answer(plan.chunks, logits, forward.sampler, allowed)
     if plan.pooled_rows:
         results = add_pooled(results, plan.chunks, forward.hidden(plan))
     times.append(perf_counter())
-    stages = zip(("model", "sample"), pairwise(times), strict=True)
+    stages = zip(("model", "masks", "sample"), pairwise(times), strict=True)
     return StepResult(plan.number, results, tuple((stage, after - before) for stage, (before, after) in stages))

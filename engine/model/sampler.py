@@ -7,6 +7,7 @@ or of the values, never over the batch, and the one random number comes from a c
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,32 +34,36 @@ def answer_rows(logits: Tensor, asks: Sequence[Ask]) -> list[Answer | None]:
 
 def _choose_asked(logits: Tensor, asks: Sequence[Ask]) -> list[int]:
     rows = [row for row, ask in enumerate(asks) if ask.choose]
-    return choose_tokens(logits[rows], [ask.choose for ask in asks if ask.choose]) if rows else []
+    return choose_tokens(logits[rows], [asks[row] for row in rows]) if rows else []
 
 
-def choose_tokens(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
-    """One token for each row of `logits` [rows, vocabulary] float32.
+def choose_tokens(logits: Tensor, asks: Sequence[Ask]) -> list[int]:
+    """One token for each row of `logits` [rows, vocabulary] float32; every ask is to choose one.
 
-    In this order: logit bias, banned ids, penalties, then the largest logit, or temperature, top_k,
+    In this order: logit bias, banned ids, penalties, the mask, then the largest logit, or temperature, top_k,
     top_p, min_p and the inverse of the cumulated weights in order of the ids.
     """
-    if any(_changes_logits(choose) for choose in choices):
+    choices = [ask.choose for ask in asks if ask.choose]
+    if any(_changes_logits(ask) for ask in asks):
         logits = logits.clone()
         _add_bias(logits, choices)
-        _ban(logits, choices)
+        _ban(logits, asks)
         _penalize(logits, choices)
+        _mask(logits, asks)
     highest, tokens = logits.max(dim=-1)  # the first of equals
     possible = highest.isfinite().tolist()  # a row with nothing left to choose from has no weights either
     drawn = [row for row, choose in enumerate(choices) if possible[row] and not choose.sampling.greedy]
     if drawn:
         rows = torch.tensor(drawn, device=logits.device)
         tokens[rows] = _draw(logits[rows], [choices[row] for row in drawn])
-    chosen = zip(tokens.tolist(), choices, strict=True)
-    return [or_allowed(token, choose, logits.shape[-1]) for token, choose in chosen]
+    chosen = zip(tokens.tolist(), asks, strict=True)
+    return [or_allowed(token, ask, logits.shape[-1]) for token, ask in chosen]
 
 
-def _changes_logits(choose: Choose) -> bool:
-    return bool(choose.banned or choose.sampling.logit_bias or choose.sampling.penalizes)
+def _changes_logits(ask: Ask) -> bool:
+    choose = ask.choose
+    assert choose is not None, "who knows the token changes nothing"
+    return bool(ask.mask or choose.banned or choose.sampling.logit_bias or choose.sampling.penalizes)
 
 
 def _add_bias(logits: Tensor, choices: Sequence[Choose]) -> None:
@@ -68,9 +73,19 @@ def _add_bias(logits: Tensor, choices: Sequence[Choose]) -> None:
         logits.index_put_((rows, tokens), biases.float(), accumulate=True)
 
 
-def _ban(logits: Tensor, choices: Sequence[Choose]) -> None:
+def _mask(logits: Tensor, asks: Sequence[Ask]) -> None:
+    rows = [row for row, ask in enumerate(asks) if ask.mask is not None]
+    if rows:
+        packed = np.frombuffer(b"".join(ask.mask for ask in asks if ask.mask is not None), np.uint8)
+        bits = np.unpackbits(packed.reshape(len(rows), -1), axis=1, count=logits.shape[-1], bitorder="little")
+        refused = torch.from_numpy(bits == 0).to(logits.device)
+        logits[rows] = logits[rows].masked_fill(refused, -torch.inf)
+
+
+def _ban(logits: Tensor, asks: Sequence[Ask]) -> None:
     size = logits.shape[-1]  # a tokenizer's end may lie beyond the model's vocabulary
-    entries = [(row, token) for row, choose in enumerate(choices) for token in choose.banned if token < size]
+    bans = [(row, ask.choose.banned) for row, ask in enumerate(asks) if ask.choose and ask.mask is None]
+    entries = [(row, token) for row, banned in bans for token in banned if token < size]
     if entries:
         logits.index_put_(tuple(torch.tensor(entries, device=logits.device).T), logits.new_tensor(-torch.inf))
 

@@ -5,6 +5,7 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from engine.request import Grammar
 from server import deliver
 from server.account import Account
 from server.body import read_body
@@ -16,6 +17,7 @@ from server.render.reply import new_id, reply_of
 from server.requests import Wanted, requests_of
 from server.rules import check_completion, check_num_prompts
 from server.service import Service
+from server.structure import grammar_of, settled
 from server.wire.completions import Completion, CompletionRequest
 from server.wire.status import ErrorEnvelope
 
@@ -39,13 +41,16 @@ async def create_completion(request: Request) -> Response:
         loaded = service.loaded()
         loaded.check_name(body.model)
         check_completion(body)
+        structure = grammar_of(body)
         check_num_prompts(body, most=service.settings.engine.max_waiting)
         context = loaded.engine.info.context_length
         prompts = await completion_prompts(loaded.tokenizer, body, context=context)
         prediction = await predicted_tokens(loaded.tokenizer, body.prediction, context=context)
 
+        grammar = await settled(loaded.engine, structure)
+
         id = new_id("cmpl")
-        asked = requests_of(id, body, prompts, _wanted(body, prediction), eos_ids=loaded.tokenizer.eos_ids)
+        asked = requests_of(id, body, prompts, _wanted(body, prediction, grammar), eos_ids=loaded.tokenizer.eos_ids)
         reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=body.logprobs)
         echoes = [echo_of(one, reply.vocabulary, skip_special=reply.skip_special) for one in prompts if body.echo]
         answer = Completions(reply, prompts, echoes)
@@ -56,9 +61,10 @@ async def create_completion(request: Request) -> Response:
         return await deliver.whole(request, streams, answer, account)
 
 
-def _wanted(body: CompletionRequest, prediction: tuple[int, ...]) -> Wanted:
+def _wanted(body: CompletionRequest, prediction: tuple[int, ...], grammar: Grammar | None) -> Wanted:
     return Wanted(
         prediction=prediction,
+        grammar=grammar,
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         top_logprobs=body.logprobs,
         prompt_logprobs=body.logprobs if body.echo else None,

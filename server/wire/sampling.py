@@ -1,11 +1,11 @@
 """The fields that chat and text completions share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PlainValidator
+from pydantic import Field, PlainValidator, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from server.wire.base import Stop, Tokens, Wire
+from server.wire.base import Stop, Tokens, Wire, by_shape
 
 MAX_BIAS = 100
 MAX_BIASES = 4096
@@ -19,10 +19,44 @@ class StreamOptions(Wire):
     include_usage: bool | None = None
 
 
+class JsonSchemaFormat(Wire):
+    """`response_format.json_schema`. It is enforced whether `strict` or not."""
+
+    name: str | None = None
+    schema_: dict[str, object] = Field(alias="schema")
+    strict: bool | None = None
+
+
 class ResponseFormat(Wire):
     """`response_format`."""
 
     type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+
+    @model_validator(mode="after")
+    def _a_schema_where_one_is_named(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise PydanticCustomError("missing", "needs `json_schema` beside the type json_schema")
+        return self
+
+
+Schema = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[dict[str, object], Tag("<object>")],
+    by_shape("a JSON schema, as an object or as text"),
+]
+Choices = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, fail_fast=True)]
+Expression = Annotated[str, Field(min_length=1)]
+
+
+class StructuredOutputs(Wire):
+    """`structured_outputs`, as vLLM has it: one kind of structure."""
+
+    json_: Schema | None = Field(default=None, alias="json")
+    regex: Expression | None = None
+    choice: Choices | None = None
+    grammar: Expression | None = None
+    json_object: bool | None = None
+    structural_tag: object = Field(default=None, description="refused")
 
 
 def _biases(value: object) -> dict[int, float]:
@@ -51,9 +85,7 @@ def _bias(value: object) -> float:
     raise PydanticCustomError("logit_bias", "must have numbers from -{most} to {most}", {"most": MAX_BIAS})
 
 
-_BiasKey = Annotated[str, Field(pattern="^[0-9]{1,20}$")]
-_BiasValue = Annotated[float, Field(ge=-MAX_BIAS, le=MAX_BIAS)]
-LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[_BiasKey, _BiasValue])]
+LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[str, float])]
 
 
 class SamplingFields(Wire):
@@ -88,12 +120,12 @@ class SamplingFields(Wire):
 
 
 class StructureFields(Wire):
-    """Ways to ask for structured output, and to be called back later. Each is refused, unless it asks for nothing."""
+    """What the answer has to match: at most one of these. The last four are older names of vLLM's."""
 
     response_format: ResponseFormat | None = None
-    structured_outputs: object = None
-    guided_json: object = None
-    guided_regex: object = None
-    guided_choice: object = None
-    guided_grammar: object = None
-    background: bool | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Schema | None = None
+    guided_regex: Expression | None = None
+    guided_choice: Choices | None = None
+    guided_grammar: Expression | None = Field(default=None, description="in Lark, or GBNF, whose first rule is `root`")
+    background: bool | None = Field(default=None, description="refused")

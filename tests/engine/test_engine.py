@@ -3,7 +3,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from engine.errors import Draining, EmptyPrompt, EngineStopped, SlowReader, StepFailed
+from engine.errors import Draining, EmptyPrompt, EngineStopped, GrammarRefused, SlowReader, StepFailed
+from engine.grammar.grammars import no_grammars
 from engine.request import Delta, End, FinishReason
 from engine.sequence import Sequence, State
 from engine.stats import StepRecord
@@ -11,6 +12,7 @@ from tests.laws.held_runner import HeldRunner, StepBroke
 from tests.laws.shape import Shape
 from tests.laws.world import World
 from tests.parts import a_request, blocks_of
+from tests.toy_grammar import NARROW, WIDE, WRONG
 
 FEW = Shape(num_blocks=8, block_size=2, max_sequences=3)
 
@@ -353,3 +355,39 @@ def test_the_loop_of_the_engine_can_be_cancelled_and_ends_every_stream(world: Wo
     assert world._engine_task.cancelled()
     assert isinstance(end_of(world).error, EngineStopped)
     assert isinstance(world._engine_task, asyncio.Task)
+
+
+# -- grammars ---------------------------------------------------------------------------------
+
+
+def test_a_grammar_may_be_made_ready_before_its_request_comes(world: World) -> None:
+    world.loop.run_until_complete(world.engine.prepare(NARROW))
+
+    world.open([a_request(id="prepared", grammar=NARROW), a_request(id="not prepared", grammar=WIDE)], eager=True)
+
+    world.drain()
+
+
+def test_a_wrong_grammar_is_refused_at_the_door_and_counted(world: World) -> None:
+    with pytest.raises(GrammarRefused):
+        world.engine.open(a_request(grammar=WRONG))
+    with pytest.raises(GrammarRefused):
+        world.loop.run_until_complete(world.engine.prepare(WRONG))
+
+    assert world.engine.snapshot().refusals == {"GrammarRefused": 2}
+    assert not world.watch.unfinished
+
+
+def test_a_request_that_finds_no_place_leaves_no_matcher(world: World) -> None:
+    with pytest.raises(EmptyPrompt):
+        world.engine.open(a_request((), grammar=WIDE))
+
+    assert not world.engine._grammars._records
+
+
+def test_an_engine_without_grammars_says_so() -> None:
+    grammars = no_grammars(18)
+
+    with pytest.raises(GrammarRefused, match="has no grammars"):
+        grammars.compiled(a_request(grammar=WIDE))
+    assert grammars.compiled(a_request()) is None

@@ -22,7 +22,7 @@ from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.errors import ModelNotFound
 from engine.stats import CacheInfo, ModelInfo
-from engine.step import Chosen, Chunk, ChunkResult, Plan, StepResult
+from engine.step import Chosen, Chunk, ChunkResult, MaskSource, Plan, StepResult
 from engine.text import Vocabulary
 from server.console import Console
 from server.logs import open_log
@@ -56,8 +56,9 @@ class ScriptedRunner:
             raise RuntimeError("the worker is gone")
         return 0
 
-    async def execute(self, plan: Plan) -> StepResult:
+    async def execute(self, plan: Plan, masks: MaskSource | None = None) -> StepResult:
         """Answer every chunk, at once or when the hold is lifted."""
+        assert masks is None, "no script follows a grammar"
         hold = self._script.hold
         while hold is not None and self._steps >= self._script.free_steps and hold.exists():  # noqa: ASYNC110  # a file
             await asyncio.sleep(0.01)

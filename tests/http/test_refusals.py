@@ -109,6 +109,26 @@ BOTH: list[tuple[Body, str]] = [
     ({"priority": "high"}, "priority"),
     ({"response_format": "json"}, "response_format"),
     ({"response_format": {"type": "yaml"}}, "response_format.type"),
+    ({"response_format": {"type": "json_schema"}}, "response_format"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.json_schema.schema"),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": None}}},
+        "response_format.json_schema.schema",
+    ),
+    ({"response_format": {"type": "json_object"}, "guided_regex": "a+"}, "guided_regex"),
+    ({"guided_json": {}, "guided_choice": ["a"]}, "guided_choice"),
+    ({"guided_json": 5}, "guided_json"),
+    ({"guided_json": "{"}, "guided_json"),
+    ({"guided_json": "[]"}, "guided_json"),
+    ({"guided_json": "[" * 65 + "]" * 65}, "guided_json"),
+    ({"guided_regex": ""}, "guided_regex"),
+    ({"guided_choice": []}, "guided_choice"),
+    ({"guided_choice": [""]}, "guided_choice[0]"),
+    ({"guided_grammar": {}}, "guided_grammar"),
+    ({"structured_outputs": {}}, "structured_outputs"),
+    ({"structured_outputs": {"json_object": False}}, "structured_outputs"),
+    ({"structured_outputs": {"json": {}, "regex": "a"}}, "structured_outputs"),
+    ({"structured_outputs": {"json": []}}, "structured_outputs.json"),
 ]
 
 CHAT_ONLY: list[tuple[Body, str]] = [
@@ -214,14 +234,7 @@ async def test_a_wrong_field_of_a_completion_is_400_and_named(fields: Body, para
 
 
 UNSUPPORTED_BOTH: list[tuple[Body, str]] = [
-    ({"response_format": {"type": "json_object"}}, "response_format"),
-    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}}, "response_format"),
-    ({"guided_json": {"type": "object"}}, "guided_json"),
-    ({"guided_json": {}}, "guided_json"),
-    ({"guided_regex": "a+"}, "guided_regex"),
-    ({"guided_choice": ["a"]}, "guided_choice"),
-    ({"guided_grammar": "root ::= x"}, "guided_grammar"),
-    ({"structured_outputs": {"json": {}}}, "structured_outputs"),
+    ({"structured_outputs": {"structural_tag": {}}}, "structured_outputs.structural_tag"),
     ({"background": True}, "background"),
 ]
 UNSUPPORTED_CHAT: list[tuple[Body, str]] = [

@@ -5,7 +5,7 @@ from collections.abc import Sequence as Run
 from dataclasses import replace
 from itertools import chain
 
-from engine.errors import EngineError, SlowReader, StepFailed
+from engine.errors import EngineError, GrammarFailed, SlowReader, StepFailed
 from engine.request import Delta, End, FinishReason, Pooling, Request
 from engine.sequence import Sequence
 from engine.stream import DeltaStream
@@ -110,7 +110,9 @@ class Client:
 
     def _check_ended(self, sequence: Sequence, deltas: Run[Delta], end: End, expected: Answer) -> None:
         self._check_usage(sequence, end)
-        if end.error is None:
+        if expected.reason is FinishReason.ERROR and isinstance(end.error, GrammarFailed):
+            assert end.reason is FinishReason.ERROR
+        elif end.error is None:
             assert (end.reason, end.matched) == (expected.reason, expected.matched)
             assert _scores(deltas) == expected.prompt_logprobs
             assert deltas[-1].embedding == expected.embedding

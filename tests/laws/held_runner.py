@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from engine.step import ChunkResult, Plan, StepResult, Ticket
+from engine.step import ChunkResult, MaskSource, Plan, StepResult, Ticket
 from tests.digest import DigestRunner
 from tests.laws.shape import Shape
 
@@ -18,6 +18,7 @@ class Flight:
     """A plan that was issued, and where its answer is awaited."""
 
     plan: Plan
+    masks: MaskSource | None
     answer: asyncio.Future[StepResult]
 
 
@@ -31,19 +32,19 @@ class HeldRunner(DigestRunner):
         self.num_lost = 0  # positions of the others
         self._on_issue = on_issue
 
-    def execute(self, plan: Plan) -> asyncio.Future[StepResult]:
+    def execute(self, plan: Plan, masks: MaskSource | None = None) -> asyncio.Future[StepResult]:
         """Take off."""
         assert self.flight is None, "one step in flight at a time"
         self._on_issue(plan)
         self.plans.append(plan)
-        self.flight = Flight(plan, asyncio.get_running_loop().create_future())
+        self.flight = Flight(plan, masks, asyncio.get_running_loop().create_future())
         return self.flight.answer
 
     def finish(self) -> None:
         """Answer the step in flight."""
         flight = self._land()
         self.num_computed += flight.plan.num_positions
-        flight.answer.set_result(self.compute(flight.plan))
+        flight.answer.set_result(self.compute(flight.plan, flight.masks))
 
     def fail(self) -> None:
         """Break the step in flight off, with half of what it should write written."""
@@ -68,7 +69,7 @@ class HeldRunner(DigestRunner):
     def _answer_stale(self, change: Callable[[Ticket], Ticket]) -> None:
         flight = self._land()
         self.num_lost += flight.plan.num_positions
-        result = self.compute(flight.plan)
+        result = self.compute(flight.plan, flight.masks)
         chunks = tuple(replace(chunk, ticket=change(chunk.ticket)) for chunk in result.chunks)
         flight.answer.set_result(replace(result, chunks=chunks))
 
@@ -76,7 +77,7 @@ class HeldRunner(DigestRunner):
         """Answer with the results of several chunks in each other's place."""
         flight = self._land()
         self.num_lost += flight.plan.num_positions
-        result = self.compute(flight.plan)
+        result = self.compute(flight.plan, flight.masks)
         shifted: tuple[ChunkResult, ...] = (*result.chunks[1:], result.chunks[0])
         flight.answer.set_result(replace(result, chunks=shifted))
 

@@ -11,6 +11,7 @@ from engine.request import Pooling, Request, Sampling, Stopping
 from tests.digest import EOS, LAYOUTS, VOCABULARY_SIZE
 from tests.laws.drafters import DRAFTERS
 from tests.laws.shape import Shape
+from tests.toy_grammar import DEAD_END, NARROW, WIDE, WRONG
 
 TAPES = (
     (2, 3, 4, 5, 2, 3, 4, 5, 6, 7, 2, 2),
@@ -65,20 +66,21 @@ manners = one_of_each(
     ("", "", "", "another tenant"),  # salt
     (0, 0, 0, 0, -1, 1),  # priority
     (*(None,) * 6, Pooling.MEAN, Pooling.LAST),
+    (None, None, NARROW, WIDE, None, DEAD_END),  # grammar
 )
 
 
 def _request(prompt: tuple[int, ...], stopping: Stopping, manner: tuple[Any, ...]) -> Request:
-    sampling, *more, pooling = manner
+    sampling, *more, pooling, grammar = manner
     if pooling is not None:
         stopping = replace(stopping, max_tokens=0)
-    return replace(Request("unnamed", prompt, sampling, stopping, *more), pooling=pooling)
+    return replace(Request("unnamed", prompt, sampling, stopping, *more), pooling=pooling, grammar=grammar)
 
 
 requests = st.builds(_request, prompts, stoppings, manners)
 refused = st.builds(
-    lambda prompt: Request("refused", prompt, SAMPLINGS[0], Stopping()),
-    st.sampled_from(((), (2, VOCABULARY_SIZE), (2,) * 60)),
+    lambda parts: Request("refused", parts[0], SAMPLINGS[0], Stopping(), grammar=parts[1]),
+    st.sampled_from((((), None), ((2, VOCABULARY_SIZE), None), ((2,) * 60, WIDE), ((2,), WRONG))),
 )
 
 

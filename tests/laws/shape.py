@@ -8,9 +8,11 @@ from engine.cache.layout import Layout
 from engine.cache.sizing import CacheSizes, context_that_fits
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import MakeSource
+from engine.grammar.grammars import Grammars
 from engine.stats import CacheInfo, ModelInfo
 from tests.digest import FULL, VOCABULARY_SIZE
 from tests.laws.drafters import sources_of
+from tests.toy_grammar import toy_grammars
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class Shape:
     def sources(self) -> Mapping[str, MakeSource]:
         """Who drafts."""
         return sources_of(self.drafter, context_length=self.context_length, layout=self.layout)
+
+    def grammars(self) -> Grammars:
+        """What follows outputs through toy grammars."""
+        return toy_grammars()
 
     def tables(self) -> BlockTables:
         """An empty cache."""

@@ -4,13 +4,22 @@ from collections.abc import Iterable
 
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
-from engine.errors import ContextTooLong, Draining, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
+from engine.errors import (
+    ContextTooLong,
+    Draining,
+    EmptyPrompt,
+    GrammarRefused,
+    QueueFull,
+    RequestRefused,
+    UnknownToken,
+)
 from engine.request import Request
 from engine.sequence import Sequence, State
 from engine.step import Chunk, Plan, StateUse
 from tests.digest import VOCABULARY_SIZE, DigestRunner
 from tests.laws.held_runner import HeldRunner
 from tests.laws.shape import Shape
+from tests.toy_grammar import WRONG, ToyMatcher
 
 
 class Watch:
@@ -56,6 +65,8 @@ class Watch:
             case QueueFull():
                 waiting = {sequence.request.id for sequence in self._engine._roster.waiting}
                 assert len(waiting) >= self._shape.max_waiting
+            case GrammarRefused():
+                assert request.grammar == WRONG
             case Draining():
                 assert not self._engine.accepting
             case _:
@@ -132,9 +143,18 @@ class Watch:
         self._tables.check(roster)
         for sequence in roster:
             sequence.check()
+        self._check_grammars()
         self._check_flight()
         self._check_snapshot()
         check_indexed_content(self._tables, self._runner)
+
+    def _check_grammars(self) -> None:
+        """A grammar's state is that of exactly the accepted outputs, whatever is in flight."""
+        self._engine._grammars.check(self._engine._roster)
+        for id, record in self._engine._grammars._records.items():
+            sequence = self.sequence(id)
+            assert isinstance(record.matcher, ToyMatcher)
+            assert record.matcher.tokens == sequence.tokens[sequence.num_prompt :]
 
     def _check_flight(self) -> None:
         if self._runner.flight is None:
@@ -179,6 +199,7 @@ class Watch:
         assert snapshot.positions.accepted == sum(sequence.num_outputs for sequence in sequences)
         assert not self._engine._commit._outputs, "no text is kept"
         assert not self._engine._publisher._outlets, "no stream is kept"
+        assert not self._engine._grammars._records, "no matcher is kept"
 
 
 def check_indexed_content(tables: BlockTables, runner: DigestRunner) -> None:

@@ -33,6 +33,7 @@ class World:
             vocabulary=VOCABULARY,
             settings=shape.settings(),
             sources=shape.sources(),
+            grammars=shape.grammars(),
             clock=self.loop.time,
         )
         self.watch = Watch(self.engine, self.tables, self.runner, shape)

@@ -20,7 +20,7 @@ from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.request import TokenLogprob
 from engine.stats import CacheInfo, ModelInfo
-from engine.step import Chosen, Chunk, ChunkResult, Plan, StepResult
+from engine.step import Chosen, Chunk, ChunkResult, MaskSource, Plan, StepResult
 from engine.text import Vocabulary
 from server.console import Console
 from server.logs import open_log
@@ -80,8 +80,9 @@ class RuledRunner:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...]] = {}
 
-    async def execute(self, plan: Plan) -> StepResult:
+    async def execute(self, plan: Plan, masks: MaskSource | None = None) -> StepResult:
         """Answer every chunk at once."""
+        assert masks is None, "no rule follows a grammar"
         return StepResult(plan.number, tuple(map(self._continue, plan.chunks)))
 
     def _continue(self, chunk: Chunk) -> ChunkResult:

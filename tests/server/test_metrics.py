@@ -220,7 +220,14 @@ def test_refusals_and_rollbacks_keep_their_zeros_beside_what_happened() -> None:
     samples = scrape(reading(snapshot))
 
     refusals = by_label(samples, "tidemark_admission_refusals_total", "reason")
-    assert refusals == {"empty_prompt": 0, "unknown_token": 0, "context_too_long": 0, "queue_full": 3, "draining": 0}
+    assert refusals == {
+        "empty_prompt": 0,
+        "unknown_token": 0,
+        "context_too_long": 0,
+        "grammar_refused": 0,
+        "queue_full": 3,
+        "draining": 0,
+    }
     rollbacks = by_label(samples, "tidemark_rollbacks_total", "reason")
     assert rollbacks == {"preempted": 2, "step_failed": 0, "stale": 0, "rejected": 0}
 

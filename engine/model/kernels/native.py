@@ -379,6 +379,7 @@ class NativeAsk(ctypes.Structure):
         ("banned", Pointer),
         ("prompt", Pointer),
         ("outputs", Pointer),
+        ("mask", Pointer),
         ("top_ids", Pointer),
         ("top_logprobs", Pointer),
     ]

@@ -35,6 +35,7 @@ struct Ask {
   const int32_t* banned;
   const int32_t* prompt;   // ids, as often as they come
   const int32_t* outputs;
+  const uint32_t* mask;    // bit t % 32 of word t / 32: whether token t may be chosen; nullptr: all may
   int32_t* top_ids;        // answer: [num_top], best first, the lowest id of equals
   float* top_logprobs;
 };

@@ -47,6 +47,12 @@ class _Memory:
         self.kept.append(values)
         return values.buffer_info()[0]
 
+    def words_of(self, mask: bytes) -> int:
+        """Where a mask lies as uint32."""
+        words = array("I", mask)
+        self.kept.append(words)
+        return words.buffer_info()[0]
+
 
 def _fill(row: NativeAsk, ask: Ask, vocabulary_size: int) -> _Memory:
     """Say natively what is asked of a row; the memory must outlive the call."""
@@ -58,6 +64,9 @@ def _fill(row: NativeAsk, ask: Ask, vocabulary_size: int) -> _Memory:
         row.token = ask.target
     else:
         _fill_choice(row, ask.choose, memory)
+        if ask.mask is not None:
+            assert 8 * len(ask.mask) >= vocabulary_size, "a mask has a bit for each token"
+            row.mask, row.num_banned = memory.words_of(ask.mask), 0
     return memory
 
 
@@ -83,7 +92,7 @@ def _fill_choice(row: NativeAsk, choose: Choose, memory: _Memory) -> None:
 def _answer(row: NativeAsk, ask: Ask, memory: _Memory, vocabulary_size: int) -> Answer | None:
     if not row.finite:
         return None
-    token = row.token if ask.choose is None else or_allowed(row.token, ask.choose, vocabulary_size)
+    token = row.token if ask.choose is None else or_allowed(row.token, ask, vocabulary_size)
     if ask.num_top is None:
         return Answer(token)
     return Answer(token, TokenLogprob(token, row.logprob, tuple(zip(memory.ids, memory.logprobs, strict=True))))

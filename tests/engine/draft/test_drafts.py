@@ -9,6 +9,7 @@ from engine.ledger import Positions
 from engine.request import Request
 from engine.sequence import Sequence
 from tests.parts import a_request
+from tests.toy_grammar import toy_grammars
 
 
 def a_sequence(request: Request | None = None, *, max_length: int = 100) -> Sequence:
@@ -28,7 +29,7 @@ class Says:
 
 def drafts_of(*sources: Says | None, max_tokens: int = 8) -> Drafts:
     makers = {f"source {number}": lambda _, source=source: source for number, source in enumerate(sources)}
-    return Drafts(makers, max_tokens=max_tokens)
+    return Drafts(makers, max_tokens=max_tokens, grammars=toy_grammars())
 
 
 def test_the_likeliest_guess_is_taken_and_of_equal_ones_the_first() -> None:
@@ -109,7 +110,7 @@ def test_what_failed_is_forgotten_in_time() -> None:
 def test_firm_guesses_and_others_are_judged_apart() -> None:
     sequence = a_sequence()
     loose = Says(5, firm=False)
-    drafts = Drafts({"s": lambda _: loose}, max_tokens=4)
+    drafts = Drafts({"s": lambda _: loose}, max_tokens=4, grammars=toy_grammars())
     draft = drafts.draft(sequence)
     assert draft is not None
     assert draft.chance == FIRST_CHANCE[False]
@@ -134,7 +135,7 @@ def test_who_has_ended_is_forgotten() -> None:
 
 def test_the_client_s_guess_goes_before_what_the_sequence_said_as_long_as_it_is_as_likely() -> None:
     request = replace(a_request((1, 2, 3, 7, 1, 2, 3)), prediction=(4, 4, 4))
-    drafts = Drafts(usual_sources(prompt_lookup=True), max_tokens=2)
+    drafts = Drafts(usual_sources(prompt_lookup=True), max_tokens=2, grammars=toy_grammars())
 
     predicted, looked_up = (
         drafts.draft(a_sequence(request)),
@@ -145,5 +146,5 @@ def test_the_client_s_guess_goes_before_what_the_sequence_said_as_long_as_it_is_
     assert (predicted.source, predicted.tokens) == ("prediction", (4, 4))
     assert looked_up is not None
     assert (looked_up.source, looked_up.tokens) == ("prompt_lookup", (7, 1))
-    alone = Drafts(usual_sources(prompt_lookup=False), max_tokens=2)
+    alone = Drafts(usual_sources(prompt_lookup=False), max_tokens=2, grammars=toy_grammars())
     assert alone.draft(a_sequence(replace(request, prediction=()))) is None

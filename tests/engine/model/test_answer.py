@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,8 +8,9 @@ from torch import Tensor
 from engine.model.answer import LogitsNotFinite, answer
 from engine.model.sampler import answer_rows
 from engine.request import Sampling
-from engine.step import Choose, Chunk, Score, Table, Ticket
+from engine.step import Choose, Chunk, Masks, Score, Table, Ticket
 from tests.results import logprob_of, token_of
+from tests.toy_grammar import mask_of
 
 GREEDY = Sampling(seed=0, temperature=0.0)
 
@@ -59,6 +61,17 @@ def test_logprobs_are_given_only_where_they_are_asked_for() -> None:
 
     assert logprob_of(result) is None
     assert result.scores == ()
+
+
+def test_each_row_that_chooses_has_its_own_mask_and_scored_rows_have_none() -> None:
+    score = Score(first=0, targets=(4,), top_logprobs=0)
+    drafted = replace(chunk("b", score=score), tokens=(1, 2, 3, 0), num_drafts=1)
+    masks = Masks(((), (mask_of([0]), mask_of([4]))))
+
+    free, masked = answer((chunk("a"), drafted), rows(3, 1, 1, 1), answer_rows, masks)
+
+    assert token_of(free) == 3
+    assert [each.token for each in masked.chosen] == [0, 4]
 
 
 def test_logprobs_come_from_the_raw_logits() -> None:

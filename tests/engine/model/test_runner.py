@@ -111,7 +111,7 @@ async def test_a_step_answers_each_chunk_in_order_and_says_where_the_time_went(r
     assert [each.ticket for each in result.chunks] == [first.ticket, second.ticket]
     assert token_of(result.chunks[0]) is not None
     assert token_of(result.chunks[1]) is None
-    assert [stage for stage, _ in result.seconds] == ["model", "sample"]
+    assert [stage for stage, _ in result.seconds] == ["model", "masks", "sample"]
     assert all(seconds >= 0 for _, seconds in result.seconds)
 
 

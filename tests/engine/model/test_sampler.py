@@ -12,17 +12,21 @@ from engine.model.asks import Ask, uniform
 from engine.model.sampler import NUCLEUS, answer_rows, choose_tokens
 from engine.request import Sampling
 from engine.step import Choose
+from tests.toy_grammar import mask_of
 
 VOCABULARY_SIZE = 12
 
 
-def reference(logits: Sequence[float], choose: Choose) -> int:
+def reference(logits: Sequence[float], ask: Ask) -> int:
     """The token that the row's options and its one random number lead to."""
+    choose = ask.choose
+    assert choose is not None
     sampling, values = choose.sampling, list(logits)
     for token, bias in sampling.logit_bias:
         values[token] += bias
-    for token in choose.banned:
-        values[token] = -math.inf
+    for token in range(len(values)):
+        if not ask.allows(token):
+            values[token] = -math.inf
     for token in {*choose.prompt, *choose.outputs} if sampling.penalizes else ():
         repeated = sampling.repetition_penalty
         values[token] = values[token] / repeated if values[token] > 0 else values[token] * repeated
@@ -80,6 +84,17 @@ def chooses(draw: st.DrawFn) -> Choose:
     )
 
 
+masks = st.none() | st.sets(st.integers(0, VOCABULARY_SIZE - 1), min_size=1).map(mask_of).map(
+    lambda m: m.ljust(16, b"\0")
+)
+asking = st.lists(st.builds(Ask, chooses(), mask=masks), min_size=1, max_size=17)
+
+
+def chosen(logits: Tensor, choices: Sequence[Choose]) -> list[int]:
+    """What is chosen where no grammar has a say."""
+    return choose_tokens(logits, [Ask(choose) for choose in choices])
+
+
 def random_rows(num_rows: int, size: int = VOCABULARY_SIZE, *, seed: int = 0) -> Tensor:
     """Logits with no two sums or values so close that float32 and float64 could tell them apart differently."""
     return torch.randn(num_rows, size, generator=torch.Generator().manual_seed(seed)) * 3
@@ -87,32 +102,32 @@ def random_rows(num_rows: int, size: int = VOCABULARY_SIZE, *, seed: int = 0) ->
 
 def draw_many(logits: Tensor, num_draws: int, sampling: Sampling) -> list[int]:
     choices = [Choose(sampling, 0, index) for index in range(num_draws)]
-    return choose_tokens(logits.expand(num_draws, -1), choices)
+    return chosen(logits.expand(num_draws, -1), choices)
 
 
-@given(choices=st.lists(chooses(), min_size=1, max_size=6), seed=st.integers(0, 1 << 32))
-def test_each_row_is_chosen_as_the_reference_chooses_it(choices: list[Choose], seed: int) -> None:
-    logits = random_rows(len(choices), seed=seed)
+@given(asks=asking, seed=st.integers(0, 1 << 32))
+def test_each_row_is_chosen_as_the_reference_chooses_it(asks: list[Ask], seed: int) -> None:
+    logits = random_rows(len(asks), seed=seed)
 
-    expected = [reference(row, choose) for row, choose in zip(logits.tolist(), choices, strict=True)]
+    expected = [reference(row, ask) for row, ask in zip(logits.tolist(), asks, strict=True)]
 
-    assert choose_tokens(logits, choices) == expected
+    assert choose_tokens(logits, asks) == expected
 
 
-@given(choices=st.lists(chooses(), min_size=1, max_size=17), seed=st.integers(0, 1 << 32))
-def test_a_row_s_choice_does_not_depend_on_the_other_rows(choices: list[Choose], seed: int) -> None:
-    logits = random_rows(len(choices), 97, seed=seed)
+@given(asks=asking, seed=st.integers(0, 1 << 32))
+def test_a_row_s_choice_does_not_depend_on_the_other_rows(asks: list[Ask], seed: int) -> None:
+    logits = random_rows(len(asks), 97, seed=seed)
 
-    together = choose_tokens(logits, choices)
+    together = choose_tokens(logits, asks)
 
-    assert together == [choose_tokens(logits[[row]], [choose])[0] for row, choose in enumerate(choices)]
+    assert together == [choose_tokens(logits[[row]], [ask])[0] for row, ask in enumerate(asks)]
 
 
 def test_logits_are_left_as_they_were() -> None:
     logits = random_rows(2)
     before = logits.clone()
 
-    choose_tokens(logits, [Choose(Sampling(0, logit_bias=((1, 5.0),)), 0, 0, banned=(2,)), Choose(Sampling(0), 0, 0)])
+    chosen(logits, [Choose(Sampling(0, logit_bias=((1, 5.0),)), 0, 0, banned=(2,)), Choose(Sampling(0), 0, 0)])
 
     assert torch.equal(logits, before)
 
@@ -173,7 +188,7 @@ def test_a_ban_on_all_but_one_leaves_that_one() -> None:
     banned = tuple(token for token in range(VOCABULARY_SIZE) if token != 4)
 
     for sampling in (Sampling(0, temperature=0.0), Sampling(0, temperature=1.0, top_p=0.1, top_k=3)):
-        assert choose_tokens(random_rows(1), [Choose(sampling, 0, 0, banned=banned)]) == [4]
+        assert chosen(random_rows(1), [Choose(sampling, 0, 0, banned=banned)]) == [4]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -181,13 +196,13 @@ def test_where_nothing_possible_is_left_the_lowest_allowed_id_is_taken(temperatu
     logits = torch.full((1, 6), -math.inf)
     logits[0, 0] = 1.0
 
-    assert choose_tokens(logits, [Choose(Sampling(0, temperature=temperature), 0, 0, banned=(0, 1))]) == [2]
+    assert chosen(logits, [Choose(Sampling(0, temperature=temperature), 0, 0, banned=(0, 1))]) == [2]
 
 
 def test_a_ban_on_everything_still_chooses() -> None:
     logits = random_rows(1)
 
-    (token,) = choose_tokens(logits, [Choose(Sampling(0), 0, 0, banned=tuple(range(VOCABULARY_SIZE)))])
+    (token,) = chosen(logits, [Choose(Sampling(0), 0, 0, banned=tuple(range(VOCABULARY_SIZE)))])
 
     assert 0 <= token < VOCABULARY_SIZE
 
@@ -195,7 +210,7 @@ def test_a_ban_on_everything_still_chooses() -> None:
 def test_a_ban_on_what_the_vocabulary_lacks_changes_nothing() -> None:
     choose = Choose(Sampling(0, temperature=0.0), 0, 0, banned=(VOCABULARY_SIZE,))
 
-    assert choose_tokens(random_rows(1), [choose]) == [int(random_rows(1).argmax())]
+    assert chosen(random_rows(1), [choose]) == [int(random_rows(1).argmax())]
 
 
 def test_impossible_tokens_are_never_drawn() -> None:

@@ -72,7 +72,13 @@ def asks_of(draw: st.DrawFn, size: int) -> Ask:
     seen = st.lists(st.integers(0, size - 1), max_size=8).map(tuple)
     banned = st.lists(st.integers(0, size - 1), max_size=3, unique=True).map(tuple)
     choose = Choose(draw(samplings(size)), 0, draw(st.integers(0, 999)), draw(seen), draw(seen), draw(banned))
-    return Ask(choose, num_top=num_top)
+    mask = draw(st.none() | st.integers(0, (1 << size) - 1).map(lambda bits: mask_bytes(bits, size)))
+    return Ask(choose, num_top=num_top, mask=mask)
+
+
+def mask_bytes(bits: int, size: int) -> bytes:
+    """A mask of these bits, in whole words."""
+    return bits.to_bytes(-(-size // 32) * 4, "little")
 
 
 @every_level
@@ -173,6 +179,25 @@ def test_where_nothing_possible_is_left_the_lowest_allowed_id_is_taken(level: Le
     (answer,) = native(level, logits, [Ask(choose)])
 
     assert answer == Answer(2)
+
+
+@every_level
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("size", [6, 32, 33, 300])
+def test_a_mask_says_all_that_may_be_chosen(level: Level, temperature: float, size: int) -> None:
+    logits = torch.arange(float(size)).unsqueeze(0)
+    choose = Choose(Sampling(0, temperature=temperature, logit_bias=((5, 100.0),)), 0, 0, banned=(4, 3))
+
+    (one,) = native(level, logits, [Ask(choose, num_top=1, mask=mask_bytes(1 << 4, size))])
+    (of_two,) = native(level, logits, [Ask(choose, mask=mask_bytes(1 << 4 | 1 << 2, size))])
+    (nothing,) = native(level, logits, [Ask(choose, mask=mask_bytes(0, size))])
+
+    assert one is not None
+    assert one.logprob is not None
+    assert (one.token, one.logprob.top[0][0]) == (4, size - 1), "what is listed is not masked"
+    assert of_two is not None
+    assert of_two.token in (4, 2)
+    assert nothing is not None
 
 
 @every_level

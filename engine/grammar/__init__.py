@@ -1,0 +1,1 @@
+"""Which tokens may come next, by a grammar that a request brings."""

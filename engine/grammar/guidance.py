@@ -1,0 +1,192 @@
+"""llguidance: grammars for one tokenizer's tokens. The only module that knows it, imported with the first grammar."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence as Run
+from dataclasses import dataclass
+from typing import assert_never
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance.gbnf_to_lark import gbnf_to_lark
+
+from engine.errors import GrammarRefused
+from engine.grammar.grammars import end_ids_of
+from engine.request import Grammar, Syntax
+from engine.text import Tokenizer, Vocabulary
+
+# Between two parts of JSON: a space, or a line feed and an indentation. Without a bound a model may write it for ever.
+WHITESPACE = r"( |\r?\n[ \t]{0,32})?"
+JSON_OPTIONS: dict[str, object] = {
+    "whitespace_pattern": WHITESPACE,
+    "item_separator": ",",
+    "key_separator": ":",
+    "coerce_one_of": True,  # its branches can't be told apart while writing; any of them is taken
+    "lenient": False,  # what it does not know it refuses, and never leaves out
+}
+LIMITS = LLParserLimits(
+    max_lexer_states=50_000, verbose_errors=False
+)  # 100 MB at most for a grammar; usual are hundreds
+MAX_REASON_CHARACTERS = 200
+
+# What a Lark grammar is made of where `%json` may stand: strings, expressions, comments, and itself.
+_PARTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<json>%json\b\s*)')
+
+
+class Guidance:
+    """Implements `Library` over one tokenizer."""
+
+    def __init__(self, tokenizer: LLTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def compile(self, grammar: Grammar) -> "GuidanceCompiled":
+        """See `Library`."""
+        try:
+            text = translated(grammar)
+        except Exception as error:  # noqa: BLE001  # other people's code; what it says is for the client
+            raise _refused(grammar, str(error) or "it is nested too deep") from None
+        matcher = LLMatcher(self._tokenizer, text, log_level=0, limits=LIMITS)
+        if not matcher.is_error():
+            matcher.compute_bitmask()  # some faults show here
+        if matcher.is_error():
+            raise _refused(grammar, matcher.get_error())
+        return GuidanceCompiled(matcher)
+
+
+@dataclass(frozen=True, slots=True)
+class GuidanceCompiled:
+    """Implements `Compiled`."""
+
+    _matcher: LLMatcher
+
+    def start(self) -> "GuidanceMatcher":
+        """See `Compiled`."""
+        return GuidanceMatcher(self._matcher.deep_copy())
+
+
+class GuidanceMatcher:
+    """Implements `Matcher`. In an error the library allows the end; here nothing is allowed then."""
+
+    def __init__(self, matcher: LLMatcher) -> None:
+        self._matcher = matcher
+
+    @property
+    def is_over(self) -> bool:
+        """See `Matcher`."""
+        return self._matcher.is_stopped() and not self._matcher.is_error()
+
+    @property
+    def failure(self) -> str:
+        """See `Matcher`."""
+        return _reason(self._matcher.get_error())
+
+    def take(self, token: int) -> bool:
+        """See `Matcher`."""
+        return self._matcher.try_consume_tokens([token]) == 1
+
+    def copy(self) -> "GuidanceMatcher":
+        """See `Matcher`."""
+        return GuidanceMatcher(self._matcher.deep_copy())
+
+    def num_allowed(self, tokens: Run[int]) -> int:
+        """See `Matcher`."""
+        return 0 if self._matcher.is_stopped() else self._matcher.validate_tokens(list(tokens))
+
+    def forced(self) -> tuple[int, ...]:
+        """See `Matcher`."""
+        return () if self._matcher.is_stopped() else tuple(self._matcher.compute_ff_tokens())
+
+    def mask(self) -> bytes:
+        """See `Matcher`."""
+        mask = self._matcher.compute_bitmask()
+        return b"" if self._matcher.is_error() else mask
+
+
+# -- grammars -------------------------------------------------------------------------------------
+
+
+def translated(grammar: Grammar) -> str:
+    """The grammar as the library takes it, with bounded whitespace in every schema. Raises what is wrong."""
+    match grammar.syntax:
+        case Syntax.JSON_SCHEMA:
+            return LLMatcher.grammar_from_json_schema(_with_options(json.loads(grammar.source)))
+        case Syntax.REGEX:
+            return LLMatcher.grammar_from_regex(grammar.source)
+        case Syntax.LARK:
+            return LLMatcher.grammar_from_lark(_with_options_inside(grammar.source))
+        case Syntax.GBNF:
+            return LLMatcher.grammar_from_lark(gbnf_to_lark(grammar.source))
+    assert_never(grammar.syntax)
+
+
+def _with_options(schema: object) -> str:
+    """A schema as text, with our options in the place of its own."""
+    if schema is True:
+        schema = {}
+    if not isinstance(schema, dict):
+        raise ValueError("a schema is an object")  # noqa: TRY004  # the client's text is wrong, not our types
+    return json.dumps(schema | {"x-guidance": JSON_OPTIONS})
+
+
+def _with_options_inside(lark: str) -> str:
+    """A Lark grammar with our options in every schema that it embeds."""
+    text, last = [], 0
+    for part in _PARTS.finditer(lark):
+        if part["json"] is not None and part.start() >= last:
+            schema, end = json.JSONDecoder().raw_decode(lark, part.end())
+            text += [lark[last : part.end()], _with_options(schema)]
+            last = end
+    return "".join([*text, lark[last:]])
+
+
+def _refused(grammar: Grammar, reason: str) -> GrammarRefused:
+    return GrammarRefused(syntax=grammar.syntax.value, reason=_reason(reason))
+
+
+def _reason(message: str) -> str:
+    """An error's first line, short: the others show the client's own text."""
+    return (message.splitlines() or [""])[0][:MAX_REASON_CHARACTERS]
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+
+class Tokens:
+    """What the library asks of a tokenizer: each token's bytes, which are special, and how text is tokenized."""
+
+    is_tokenizer_wrapper = True
+    bos_token_id: int | None = None
+
+    def __init__(self, vocabulary: Vocabulary, end_ids: Iterable[int], encode: Callable[[str], Run[int]]) -> None:
+        self._vocabulary = vocabulary
+        self._encode = encode
+        self.eos_token_id = min(end_ids)
+        num_tokens = max(vocabulary.size, *end_ids) + 1
+        self.tokens = [vocabulary.bytes_of(id, skip_special=False) for id in range(num_tokens)]
+        self.special_token_ids = sorted(vocabulary.special_ids.union(end_ids))
+        self._special = frozenset(self.special_token_ids)
+        self._ids = {piece: id for id, piece in enumerate(self.tokens) if piece and id not in self._special}
+        self._longest = max(map(len, self._ids), default=0)
+
+    def __call__(self, text: str) -> list[int]:
+        """The tokens of a text within an output: as the tokenizer has it, or else the longest first."""
+        for lead in ("", "\n"):  # behind a line feed SentencePiece adds no space
+            ids = list(self._encode(lead + text))[len(self._encode(lead)) if lead else 0 :]
+            if self._special.isdisjoint(ids) and b"".join(self.tokens[id] for id in ids) == text.encode():
+                return ids
+        return list(self._longest_first(text.encode()))
+
+    def _longest_first(self, data: bytes) -> Iterator[int]:
+        """Where the text spells a control token, or the tokenizer changes it."""
+        while data:
+            piece = next((data[:n] for n in range(min(self._longest, len(data)), 0, -1) if data[:n] in self._ids), b"")
+            if not piece:
+                return  # no token spells this byte
+            yield self._ids[piece]
+            data = data[len(piece) :]
+
+
+def guidance_for(tokenizer: Tokenizer) -> Guidance:
+    """The library for a model's tokenizer; takes a moment."""
+    ends = end_ids_of(tokenizer)
+    tokens = Tokens(tokenizer.vocabulary, ends, lambda text: tokenizer.encode(text, add_special_tokens=False))
+    return Guidance(LLTokenizer(tokens, eos_token=sorted(ends)))  # type: ignore[arg-type]  # it takes any such object

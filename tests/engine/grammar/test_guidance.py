@@ -1,0 +1,244 @@
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from engine.errors import GrammarRefused
+from engine.grammar.grammars import end_ids_of
+from engine.grammar.guidance import MAX_REASON_CHARACTERS, GuidanceMatcher, Tokens, guidance_for, translated
+from engine.request import Grammar, Syntax
+from engine.text import Vocabulary
+from tests.digest import tokens_in
+from tests.fakes import BOS, EOS, FakeTokenizer
+
+LIBRARY = guidance_for(FakeTokenizer())
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+def matcher_of(source: str, syntax: Syntax = Syntax.LARK) -> GuidanceMatcher:
+    return LIBRARY.compile(Grammar(syntax, source)).start()
+
+
+def for_schema(schema: object) -> GuidanceMatcher:
+    return matcher_of(json.dumps(schema), Syntax.JSON_SCHEMA)
+
+
+def behind(matcher: GuidanceMatcher, text: str) -> GuidanceMatcher:
+    for byte in text.encode():
+        assert matcher.take(byte), f"{chr(byte)!r} of {text!r}"
+    return matcher
+
+
+def is_whole(matcher: GuidanceMatcher, text: str) -> bool:
+    """Whether a text matches from its beginning to its end."""
+    return all(matcher.take(byte) for byte in text.encode()) and (matcher.is_over or EOS in allowed(matcher))
+
+
+def allowed(matcher: GuidanceMatcher) -> list[int]:
+    return tokens_in(matcher.mask())
+
+
+def spelled(tokens: Sequence[int]) -> str:
+    return bytes(tokens).decode()
+
+
+@pytest.mark.parametrize(
+    ("syntax", "source", "matching", "others"),
+    [
+        (Syntax.JSON_SCHEMA, json.dumps(PERSON), ['{"name":"x","age":1}', '{ "name": "é",\n\t"age":\r\n -5 }'], ["{}"]),
+        (Syntax.JSON_SCHEMA, "true", ["1", '{"a":[null]}'], ["a"]),
+        (Syntax.REGEX, r"[0-9]{2}(,é)?", ["12", "12,é"], ["1", "123", "x"]),
+        (Syntax.REGEX, r"^a|b$", ["a", "b"], ["ab", "^a"]),
+        (Syntax.LARK, 'start: "a" ITEM+\nITEM: /[0-9]/', ["a1", "a12"], ["a", "1"]),
+        (Syntax.GBNF, 'root ::= "a" [0-9]+ # text\n', ["a1", "a12"], ["a", "1"]),
+    ],
+)
+def test_an_output_follows_a_grammar_in_each_syntax(
+    syntax: Syntax, source: str, matching: list[str], others: list[str]
+) -> None:
+    for text in matching:
+        assert is_whole(matcher_of(source, syntax), text), text
+    for text in others:
+        assert not is_whole(matcher_of(source, syntax), text), text
+
+
+def test_a_grammar_embeds_schemas_with_bounded_whitespace_and_leaves_its_own_literals_alone() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+    source = f'start: "%json {{}}" /%json/ %json {json.dumps(schema)} | "b" %json {{"const": 1}}  // %json {{'
+
+    assert is_whole(matcher_of(source), '%json {}%json{ "a" : 1}')
+    assert is_whole(matcher_of(source), "b1")
+    assert not is_whole(matcher_of(source), '%json {}%json{   "a":1}')
+
+
+@pytest.mark.parametrize("indentation", ["\n" + " " * 33, "\n\n", "  ", "\t"])
+def test_whitespace_within_json_is_bounded(indentation: str) -> None:
+    assert not is_whole(for_schema({"type": "object"}), "{" + indentation + "}")
+    assert is_whole(for_schema({"type": "object"}), "{\n" + " " * 32 + "}")
+
+
+def test_json_ends_at_its_brace() -> None:
+    matcher = behind(for_schema({"type": "object"}), '{"a":{')
+    assert not matcher.is_over
+
+    assert behind(matcher, "}}").is_over
+    assert allowed(matcher) == [EOS]
+
+
+def test_the_end_is_allowed_where_an_output_may_end_and_nowhere_else() -> None:
+    matcher = matcher_of("a+", Syntax.REGEX)
+
+    assert allowed(matcher) == [ord("a")]
+    assert allowed(behind(matcher, "a")) == [ord("a"), EOS]
+    assert not matcher.is_over
+    assert matcher.take(EOS)
+    assert matcher.is_over
+
+
+def test_what_a_grammar_refuses_moves_nothing_and_is_no_failure() -> None:
+    matcher = behind(matcher_of("ab", Syntax.REGEX), "a")
+
+    assert not matcher.take(ord("a"))
+
+    assert matcher.failure == ""
+    assert allowed(matcher) == [ord("b")]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    matcher = behind(matcher_of("a[bc]d", Syntax.REGEX), "a")
+    before = matcher.mask()
+
+    assert behind(matcher.copy(), "bd").is_over
+
+    assert matcher.mask() == before
+    assert matcher.num_allowed(list(b"cdd")) == 2
+    assert matcher.num_allowed(list(b"xd")) == 0
+    assert matcher.mask() == before
+
+
+def test_forced_tokens_are_the_only_ones_that_may_come_next() -> None:
+    matcher = behind(for_schema(PERSON), '{"')
+
+    forced = matcher.forced()
+
+    assert spelled(forced) == 'name"'
+    for token in forced:
+        assert allowed(matcher) == [token]
+        assert matcher.take(token)
+    assert matcher.forced() == ()
+
+
+def test_nothing_is_forced_or_allowed_behind_the_end() -> None:
+    matcher = behind(matcher_of("a", Syntax.REGEX), "a")
+
+    assert matcher.forced() == ()
+    assert matcher.num_allowed([ord("a")]) == 0
+
+
+def test_a_control_token_is_never_text() -> None:
+    matcher = for_schema({"enum": ["<eos>", "<bos>"]})
+    assert allowed(matcher) == [ord('"')]
+
+    assert spelled(behind(matcher, '"').forced()) == "<"
+    assert EOS not in allowed(matcher)
+    assert behind(matcher, '<bos>"').is_over
+
+
+@pytest.mark.parametrize(
+    ("syntax", "source", "reason"),
+    [
+        (Syntax.JSON_SCHEMA, '{"type": "objekt"}', "objekt"),
+        (Syntax.JSON_SCHEMA, '{"not": {"type": "string"}}', "not"),
+        (Syntax.JSON_SCHEMA, '{"x-guidance": {"lenient": true}, "not": {"type": "string"}}', "not"),
+        (Syntax.JSON_SCHEMA, '{"type": "string", "pattern": "(?=a)"}', "regex"),
+        (Syntax.JSON_SCHEMA, '{"$ref": "http://example.com/x"}', "Resource"),
+        (Syntax.JSON_SCHEMA, "false", "an object"),
+        (Syntax.JSON_SCHEMA, "[]", "an object"),
+        (Syntax.JSON_SCHEMA, "{", "Expecting"),
+        (Syntax.JSON_SCHEMA, '{"items":' * 500 + "{}" + "}" * 500, "recursion"),
+        (Syntax.REGEX, "(", "regex"),
+        (Syntax.REGEX, "(" * 5_000 + ")" * 5_000, "regex"),
+        (Syntax.REGEX, "a(?=b)", "regex"),
+        (Syntax.LARK, "start: thing", "thing"),
+        (Syntax.LARK, "start: %json [", "Expecting"),
+        (Syntax.LARK, "start: " + "(" * 5_000 + '"a"' + ")" * 5_000, "nested"),
+        (Syntax.GBNF, "root ::= thing", "thing"),
+        (Syntax.GBNF, "root ::= " + "(" * 5_000 + '"a"' + ")" * 5_000, "recursion"),
+    ],
+)
+def test_what_can_t_be_compiled_is_refused_in_one_short_line(syntax: Syntax, source: str, reason: str) -> None:
+    with pytest.raises(GrammarRefused) as refused:
+        LIBRARY.compile(Grammar(syntax, source))
+
+    message = str(refused.value)
+    assert syntax.value in message
+    assert reason in message
+    assert "\n" not in message
+    assert len(message) < MAX_REASON_CHARACTERS + 50
+
+
+def test_a_grammar_that_can_t_be_followed_allows_nothing_and_says_why() -> None:
+    """In an error, such as a limit of its own, the library would let the output end as if it were whole."""
+    matcher = matcher_of("a", Syntax.REGEX)
+
+    matcher._matcher.consume_token(ord("b"))
+
+    assert matcher.mask() == b""
+    assert not matcher.is_over
+    assert not matcher.take(EOS)
+    assert matcher.failure
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+
+PIECES = [b"a", b"b", b"ab", b" ab", b"\n", b"<x>", b"<", b"x>"]
+
+
+class Marked:
+    """A tokenizer that begins every text with a space, as SentencePiece does, and knows control tokens."""
+
+    def __call__(self, text: str) -> list[int]:
+        if text.startswith("\n"):
+            return [4, *({"ab": [2], "<x>": [5], "": []}[text[1:]])]
+        return {"ab": [3], "<x>": [5]}[text]
+
+
+def test_a_text_within_an_output_has_no_space_of_the_tokenizer_s_own() -> None:
+    tokens = Tokens(Vocabulary(PIECES, frozenset({5})), {5}, Marked())
+
+    assert tokens("ab") == [2]
+
+
+def test_a_text_that_spells_a_control_token_is_tokenized_without_it() -> None:
+    tokens = Tokens(Vocabulary(PIECES, frozenset({5})), {5}, Marked())
+
+    assert tokens("<x>") == [6, 7]
+
+
+def test_what_no_token_spells_is_left_out() -> None:
+    tokens = Tokens(Vocabulary([b"a", b"<x>"], frozenset({1})), {1}, lambda text: [])
+
+    assert tokens("az") == [0]
+
+
+def test_a_model_without_an_end_has_one_beyond_its_vocabulary() -> None:
+    tokenizer = FakeTokenizer()
+    tokenizer.eos_ids = frozenset()
+
+    matcher = guidance_for(tokenizer).compile(Grammar(Syntax.REGEX, "a+")).start()
+
+    assert end_ids_of(tokenizer) == {EOS + 1}
+    assert allowed(behind(matcher, "a")) == [ord("a"), EOS + 1]
+    assert BOS not in allowed(matcher)
+
+
+def test_a_schema_s_own_options_do_not_count() -> None:
+    text = translated(Grammar(Syntax.JSON_SCHEMA, '{"x-guidance": {"whitespace_flexible": true, "lenient": true}}'))
+
+    assert '"lenient": false' in text or '"lenient":false' in text
