@@ -26,7 +26,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve trace model test test-gemma3 test-sdks test-openapi check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
+.PHONY: help serve chat trace model test test-gemma3 test-sdks test-openapi check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ help: ## list the targets
 
 serve: $(INSTALLED) $(FETCHED) ## serve MODEL, by default SmolLM2-135M-Instruct on 127.0.0.1:8000
 	@exec $(VENV)/bin/tidemark serve '$(MODEL)' $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)
+
+chat: $(INSTALLED) ## talk to a server that runs, by default the one that `make serve` starts
+	@exec $(VENV)/bin/tidemark chat $(if $(HOST)$(PORT),--url 'http://$(or $(HOST),127.0.0.1):$(or $(PORT),8000)') $(ARGS)
 
 trace: $(INSTALLED) $(FETCHED) ## show each step of PROMPT as a table of marks and blocks
 	@exec $(VENV)/bin/tidemark trace "$$PROMPT" --model '$(MODEL)' $(ARGS)

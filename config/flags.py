@@ -74,6 +74,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_key(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag with which a client gives its key."""
+    parser.add_argument(
+        "--api-key", dest="server.api_keys", metavar="KEY", action=_Give, default=argparse.SUPPRESS,
+        help="the key to send; it shows in process lists, TIDEMARK_SERVER__API_KEYS does not",
+    )  # fmt: skip
+
+
 def given_by(namespace: argparse.Namespace) -> Layer:
     """What the flags gave."""
     return {name: given for name, given in vars(namespace).items() if name in SETTINGS}

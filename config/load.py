@@ -44,15 +44,17 @@ def load(argv: Sequence[str], environ: Mapping[str, str]) -> Loaded:
     return resolve(parser.parse_args(argv), environ)
 
 
-def resolve(namespace: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Loaded:
-    """Merge what a parser that `add_flags` extended has found with the other sources.
+def resolve(
+    namespace: argparse.Namespace, environ: Mapping[str, str] = os.environ, *, assumed: Layer | None = None
+) -> Loaded:
+    """Merge what a parser that `add_flags` extended has found with the other sources; what is `assumed` yields to all.
 
     Raises:
         ConfigError: with one line for each wrong value.
     """
     path: str | None = namespace.config or environ.get(FILE_VARIABLE)
     file = _from_file(Path(path)) if path else {}
-    layers = (given_by(namespace), _from_environment(environ), file)  # the highest first
+    layers = (given_by(namespace), _from_environment(environ), file, assumed or {})  # the highest first
     strangers = [line for layer in layers for line in unknown(layer)]
     if strangers:
         raise ConfigError("\n".join(strangers))

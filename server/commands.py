@@ -1,4 +1,4 @@
-"""Commands: tidemark serve, trace and version, each from parsed arguments to an exit code."""
+"""Commands: tidemark serve, chat, trace and version, each from parsed arguments to an exit code."""
 
 import argparse
 import contextlib
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from config.client import add_client_flags, resolve_client
 from config.errors import ConfigError
 from config.flags import add_flags, add_model
 from config.load import Loaded, resolve
@@ -17,6 +18,9 @@ from engine.errors import EngineError
 from server.console import Console
 from server.logs import open_log
 from server.serve import leave_at_once, load_failure, serve
+from server.terminal.client import Client
+from server.terminal.start import Wanted, start
+from server.terminal.talk import SETTINGS
 from server.trace import MAX_PROMPTS, TraceOptions, trace
 from server.version import VERSION
 
@@ -42,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tidemark {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands.add_parser("serve", help="serve a model", description=_SERVE, epilog=_SOURCES))
+    _add_chat(commands.add_parser("chat", help="talk to a running server", description=_CHAT))
     _add_trace(commands.add_parser("trace", help="show each step of a prompt", description=_TRACE, epilog=_SOURCES))
     commands.add_parser("version", help="print the version").set_defaults(command=_version)
     return parser
@@ -50,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
 _SERVE = (
     "Serve MODEL until a signal. The first SIGTERM or SIGINT lets running requests finish (exit 0), a second one "
     "ends the process at once (exit 128 + the signal's number). Exit 1: the port, the model or the engine failed."
+)
+_CHAT = (
+    "Talk to a running server. Lines that begin with a slash are commands: /help lists them. Where standard input is "
+    "no terminal each line is a question, and only the answers are written. Exit 1: no server answers, or a question "
+    "failed."
 )
 _TRACE = (
     "Run PROMPT through the engine and print each step: the chunk of positions, the four marks, the tokens "
@@ -63,6 +73,18 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_flags(parser)
     parser.set_defaults(command=_serve)
+
+
+def _add_chat(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tidemark chat [options]"
+    add_client_flags(parser)
+    parser.add_argument("--model", metavar="NAME", help="the name to ask for (default the first that is served)")
+    parser.add_argument("--system", metavar="TEXT", default="", help="the system text")
+    for name, kind in SETTINGS.items():
+        parser.add_argument(
+            "--" + name.replace("_", "-"), dest=f"set.{name}", metavar=kind.__name__.upper(), help="as in the API"
+        )
+    parser.set_defaults(command=_chat)
 
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +115,18 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
         return _print_config(loaded)
     log = open_log(level=loaded.settings.server.log_level, stream=console)
     return serve(loaded.settings, build=build, console=console, log=log)
+
+
+def _chat(arguments: argparse.Namespace, console: Console) -> int:
+    address = resolve_client(arguments)
+    try:
+        client = Client(address.url, address.key)
+    except ValueError as error:
+        raise ConfigError(f"--url: {error}") from None
+    given = {name: getattr(arguments, f"set.{name}") for name in SETTINGS}
+    settings = {name: text for name, text in given.items() if text is not None}
+    wanted = Wanted(arguments.model, arguments.system, settings)
+    return start(client, wanted, source=sys.stdin, out=sys.stdout, console=console)
 
 
 def _trace(arguments: argparse.Namespace, console: Console) -> int:

@@ -3,6 +3,7 @@
 "use strict";
 
 const at = (parent, selector) => parent.querySelector(selector);
+const MAX_DEPTH = 3; // of fields within fields that are shown
 const description = {};
 
 function headers(extra = {}) {
@@ -54,13 +55,23 @@ function rangeOf(schema) {
   return said.join(" ");
 }
 
-function showFields(section, schema) {
+// The objects within a field, each with what stands behind the field's name: messages[].role.
+function within(given) {
+  const schema = resolved(given);
+  const choices = (schema.anyOf || schema.oneOf || []).flatMap(within);
+  const entries = schema.items ? within(schema.items).map(([path, inner]) => [`[]${path}`, inner]) : [];
+  return [...(schema.properties ? [["", schema]] : []), ...choices, ...entries];
+}
+
+function showFields(table, schema, prefix = "", depth = 0) {
   const required = new Set(schema.required || []);
   const fields = Object.entries(schema.properties || {});
   fields.sort(([one], [other]) => required.has(other) - required.has(one));
   for (const [name, field] of fields) {
     const notes = [required.has(name) ? "required" : "", rangeOf(field), field.description || ""];
-    at(section, ".body tbody").append(row(name, typeOf(field), notes.filter(Boolean).join("; ")));
+    table.append(row(prefix + name, typeOf(field), notes.filter(Boolean).join("; ")));
+    if (depth === MAX_DEPTH) continue;
+    for (const [path, inner] of within(field)) showFields(table, inner, `${prefix}${name}${path}.`, depth + 1);
   }
 }
 
@@ -158,7 +169,7 @@ function show(method, path, operation) {
   at(section, ".path").textContent = path;
   at(section, ".summary").textContent = operation.description || operation.summary || "";
   const schema = operation.requestBody?.content["application/json"]?.schema;
-  if (schema) showFields(section, resolved(schema));
+  if (schema) showFields(at(section, ".body tbody"), resolved(schema));
   showAnswers(section, operation.responses);
   prepare(section, method, path, operation);
   at(document, "#endpoints").append(section);

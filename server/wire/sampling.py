@@ -85,7 +85,9 @@ def _bias(value: object) -> float:
     raise PydanticCustomError("logit_bias", "must have numbers from -{most} to {most}", {"most": MAX_BIAS})
 
 
-LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[str, float])]
+_BiasKey = Annotated[str, Field(pattern="^[0-9]{1,20}$")]
+_BiasValue = Annotated[float, Field(ge=-MAX_BIAS, le=MAX_BIAS)]
+LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[_BiasKey, _BiasValue])]
 
 
 class SamplingFields(Wire):

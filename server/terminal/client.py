@@ -1,0 +1,128 @@
+"""Client: asks a running server, by the standard library's HTTP: what serving needs has no client for it."""
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from server.terminal.events import Received, received
+
+CONNECT_SECONDS = 10.0  # a server that is there answers at once; how long it thinks is its own affair
+MAX_ERROR_BYTES = 64 * 1024
+CHAT = "/v1/chat/completions"
+
+Json = dict[str, Any]  # JSON by its nature
+
+
+class ChatError(Exception):
+    """Something that a person at the terminal is told in one line."""
+
+
+class NoServer(ChatError):
+    """Nothing answers there."""
+
+
+class Refused(ChatError):
+    """The server answered with an error. `code` is its own name for it."""
+
+    def __init__(self, message: str, *, status: int, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Broken(ChatError):
+    """The connection was lost before the answer's end."""
+
+
+class Client:
+    """A server's address, and the key that it is asked with.
+
+    Raises:
+        ValueError: `url` is no HTTP address, or `key` is nothing that a header can hold.
+    """
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _is_port(parts):
+            raise ValueError(f"{url!r} is no address such as http://127.0.0.1:8000")
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise ValueError("the key holds characters that no key has")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._path = parts.path.rstrip("/").removesuffix("/v1")
+        self._make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._host, self._port = parts.hostname, parts.port
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+
+    def models(self) -> list[str]:
+        """The names that are served, the model's own first."""
+        with self._answer("GET", "/v1/models") as answer:
+            try:
+                first, *others = [str(model["id"]) for model in json.load(answer)["data"]]
+            except (ValueError, KeyError, TypeError, OSError, HTTPException):
+                raise NoServer(f"what answers at {self.url} does not speak this API") from None
+        return [first, *others]
+
+    @contextmanager
+    def ask(self, body: Json, *, after: str | None = None) -> Iterator[Iterator[Received]]:
+        """The events of an answer as they come; with `after` the rest of one, behind that event. Leaving hangs up."""
+        headers = {} if after is None else {"last-event-id": after}
+        with self._answer("POST", CHAT, body, headers) as answer:
+            yield received(_lines(answer))
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[HTTPResponse]:
+        connection = self._make(self._host, self._port, timeout=CONNECT_SECONDS)
+        try:
+            answer = self._send(connection, method, path, body, headers or {})
+            if answer.status != HTTPStatus.OK:
+                raise _refusal(answer)
+            yield answer
+        finally:
+            connection.close()
+
+    def _send(
+        self, connection: HTTPConnection, method: str, path: str, body: Json | None, headers: Mapping[str, str]
+    ) -> HTTPResponse:
+        content = None if body is None else json.dumps(body)
+        try:
+            connection.connect()
+            assert isinstance(connection.sock, socket.socket)
+            connection.sock.settimeout(None)
+            connection.request(method, self._path + path, content, {**self._headers, **headers})
+            return connection.getresponse()
+        except (OSError, HTTPException, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise NoServer(f"no server answers at {self.url} ({reason.lower()}); `tidemark serve` starts one") from None
+
+
+def _is_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+
+
+def _lines(answer: HTTPResponse) -> Iterator[bytes]:
+    """The answer's lines. A connection that ends before the answer does is Broken."""
+    try:
+        while line := answer.readline():
+            yield line
+    except (OSError, HTTPException):
+        raise Broken("the connection was lost") from None
+
+
+def _refusal(answer: HTTPResponse) -> Refused:
+    status = answer.status
+    if status == HTTPStatus.UNAUTHORIZED:
+        return Refused("the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS", status=status)
+    try:
+        error: Any = json.loads(answer.read(MAX_ERROR_BYTES))["error"]
+        return Refused(str(error["message"]), status=status, code=error.get("code"))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, HTTPException):
+        return Refused(f"the server answered {status} {answer.reason}", status=status)

@@ -1,0 +1,137 @@
+"""`tidemark chat` as a person at a terminal and as a pipe use it, against a server process."""
+
+import fcntl
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ServerProcess("tests.http.scripted", "--api-key", "key") as server, server.ready_client() as client:
+        yield str(client.base_url)
+
+
+def command(url: str, *arguments: str, key: str = "key") -> list[str]:
+    return [sys.executable, "-m", "server", "chat", "--url", url, "--api-key", key, *arguments]
+
+
+def piped(shown: list[str], lines: str = "hello\n") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        shown, check=False, input=lines, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
+
+
+def test_a_pipe_asks_one_question_a_line(url: str) -> None:
+    done = piped(command(url, "--max-tokens", "5", "--temperature", "0"), "hello\n\nand\\\nmore?\n")
+
+    assert [len(line) for line in done.stdout.splitlines()] == [5, 5]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_question_that_is_refused_is_exit_1_and_the_others_are_answered(url: str) -> None:
+    done = piped(command(url, "--max-tokens", "5"), "/set temperature 7\nhello\n/set temperature none\nhello\n")
+
+    assert len(done.stdout) == 6
+    assert done.stderr == "tidemark: temperature: must be less than or equal to 2\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["--model", "nope"], 1, "no such model"),
+        (["--url", "http://127.0.0.1:9"], 1, "no server answers at http://127.0.0.1:9 "),
+        (["--url", "nowhere"], 2, "--url: 'nowhere' is no address"),
+        (["--seed", "x"], 1, "seed must be an integer"),
+        (["--config", "/nowhere.toml"], 2, "/nowhere.toml: the settings can't be read"),
+    ],
+)
+def test_what_goes_wrong_at_the_start_is_one_line(url: str, arguments: list[str], code: int, why: str) -> None:
+    done = piped(command(url, *arguments))
+
+    assert (done.returncode, done.stdout) == (code, "")
+    [line] = done.stderr.splitlines()
+    assert why in line
+
+
+def test_a_wrong_key_is_one_line(url: str) -> None:
+    done = piped(command(url, key="wrong"))
+
+    assert done.returncode == 1
+    assert done.stderr == "tidemark: the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS\n"
+
+
+class Terminal:
+    """A person's end of a terminal."""
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+        self._seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    def until(self, mark: str) -> str:
+        """What is shown up to a mark."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while mark not in self._seen:
+            assert select.select([self._end], [], [], deadline - time.monotonic())[0], self._seen
+            self._seen += os.read(self._end, 4096).decode("utf-8", "replace")
+        shown, _, self._seen = self._seen.partition(mark)
+        return shown + mark
+
+
+@contextmanager
+def terminal(url: str, *arguments: str) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command(url, *arguments), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, start_new_session=True,
+        preexec_fn=lambda: _take_over(theirs),  # noqa: PLW1509  # it makes one call, and needs no lock
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        try:
+            yield Terminal(ours), process
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+def _take_over(terminal: int) -> None:
+    """Let Ctrl-C at this terminal reach the process."""
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def test_a_person_asks_stops_and_leaves(url: str, tmp_path: Path) -> None:
+    with terminal(url, "--max-tokens", "5") as (seen, process):
+        assert "scripted at http://127.0.0.1:" in seen.until("> ")
+        seen.type("hello\n")
+        answered = seen.until("> ")
+        seen.type("/set max_tokens 4000\nlonger\n")
+        seen.until("longer\r\n")
+        seen.until("abc")
+        seen.type("\x03")
+        stopped = seen.until("> ")
+        seen.type("half a line\x03")
+        seen.until("> ")
+        seen.type(f"/save {tmp_path}/talk.json\n")
+        seen.until("> ")
+        seen.type("\x04")
+        code = process.wait(PATIENCE_SECONDS)
+
+    assert "prompt 5 tokens, 0 cached; answer 5 tokens" in answered
+    assert "accepted 0 of 0 predicted; first after " in answered
+    assert "stopped" in stopped
+    assert "longer" in (tmp_path / "talk.json").read_text()
+    assert code == 0
