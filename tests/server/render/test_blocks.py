@@ -88,6 +88,15 @@ def test_arguments_that_are_no_object_are_not_lost(arguments: str) -> None:
     assert content(BEGUN, CallArguments(0, arguments)) == [TOOL_USE | {"input": {"INVALID_JSON": arguments}}]
 
 
+def test_a_block_ends_once() -> None:
+    blocks = Blocks()
+
+    list(blocks.take([Text("a")]))
+
+    assert len(list(blocks.end())) == 1
+    assert list(blocks.end()) == []
+
+
 def test_no_pieces_make_no_blocks() -> None:
     assert events() == []
     assert content() == []
