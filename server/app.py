@@ -68,6 +68,6 @@ def _read(service: Service) -> Reading:
     loaded = service.model
     if loaded is None:
         name = service.settings.model.served_name
-        return Reading(name, cache=None, snapshot=None, requests=service.requests.view())
+        return Reading(name, service.state, cache=None, snapshot=None, requests=service.requests.view())
     info = loaded.engine.info
-    return Reading(info.name, info.cache, loaded.engine.snapshot(), service.requests.view())
+    return Reading(info.name, service.state, info.cache, loaded.engine.snapshot(), service.requests.view())

@@ -15,6 +15,7 @@ from engine.errors import RequestRefused
 from engine.stats import SECONDS, BlockCounts, CacheInfo, DraftCounts, Histogram, PaceView, Snapshot, Stats
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
+from server.service import State
 from server.vllm_metrics import vllm_families
 
 # What a scrape shows at zero before it first happens.
@@ -28,6 +29,7 @@ class Reading:
     """All that one scrape shows, read at one moment; `cache` and `snapshot` are None while the model loads."""
 
     model: str
+    state: State
     cache: CacheInfo | None
     snapshot: Snapshot | None
     requests: RequestsView
@@ -59,6 +61,8 @@ class _Collector(Collector):
         reading = self._read()
         snapshot = reading.snapshot or empty_snapshot()
         families = Families(prefix="tidemark_", model_label="model", model=reading.model)
+        states = {state.value: int(state is reading.state) for state in State}
+        yield families.gauges("server_state", "1 for what the server is doing, as /ready has it.", "state", states)
         yield from _cache(families, reading.cache, snapshot)
         yield from _positions(families, snapshot)
         yield from _prefix_and_drafts(families, snapshot)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from typing import Protocol, Self
 
@@ -15,6 +16,16 @@ from engine.text import Tokenizer, Vocabulary
 from server.errors import ApiError, unavailable
 from server.recorder import RequestMetrics
 from server.version import VERSION
+
+
+class State(StrEnum):
+    """What the server is doing; the values are metric labels, and but for READY the codes of /ready."""
+
+    READY = "ready"
+    LOADING = "model_loading"
+    DRAINING = "draining"
+    STALLED = "stalled"  # a model step takes too long
+    STOPPED = "engine_stopped"
 
 
 class DeltaSource(Protocol):
@@ -124,12 +135,23 @@ class Service:
         """The model, if it has loaded."""
         return self._loaded
 
+    @property
+    def state(self) -> State:
+        """What the server is doing now."""
+        if self.failed:
+            return State.STOPPED
+        if self._loaded is None:
+            return State.LOADING
+        if not self._loaded.engine.accepting:
+            return State.DRAINING
+        return State.STALLED if self._loaded.engine.stalled else State.READY
+
     def loaded(self) -> Loaded:
         """The model, or the 503 that says why there is none."""
         if self.failed:
-            raise unavailable("engine_stopped", "the engine has stopped and the server is about to end")
+            raise unavailable(State.STOPPED, "the engine has stopped and the server is about to end")
         if self._loaded is None:
-            raise unavailable("model_loading", "the model is being loaded")
+            raise unavailable(State.LOADING, "the model is being loaded")
         return self._loaded
 
 

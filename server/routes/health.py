@@ -7,11 +7,15 @@ from starlette.responses import Response
 from server.errors import unavailable
 from server.openapi import ERRORS
 from server.respond import json_response
-from server.service import Service
+from server.service import Service, State
 from server.version import VERSION
 from server.wire.status import StatusBody, VersionBody
 
 router = APIRouter(tags=["status"])
+REASONS = {  # why a loaded model takes no requests
+    State.DRAINING: "the server is shutting down and takes no new requests",
+    State.STALLED: "a model step takes too long",
+}
 
 
 @router.get("/health", response_model=StatusBody, responses=ERRORS)
@@ -25,11 +29,10 @@ async def health(request: Request) -> Response:
 @router.get("/ready", response_model=StatusBody, responses=ERRORS)
 async def ready(request: Request) -> Response:
     """200 where new requests are taken; else 503 with the reason as `code`."""
-    engine = Service.of(request).loaded().engine
-    if not engine.accepting:
-        raise unavailable("draining", "the server is shutting down and takes no new requests")
-    if engine.stalled:
-        raise unavailable("stalled", "a model step takes too long")
+    service = Service.of(request)
+    service.loaded()
+    if reason := REASONS.get(service.state):
+        raise unavailable(service.state, reason)
     return json_response(StatusBody(status="ready"))
 
 

@@ -7,12 +7,13 @@ from config.catalogue import SETTINGS, Setting
 from config.flags import SHORT
 from server.metrics import Metrics, Reading
 from server.recorder import RequestMetrics
+from server.service import State
 
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 
 
 def metric_names() -> set[str]:
-    metrics = Metrics(lambda: Reading("m", None, None, RequestMetrics().view()), vllm_names=False)
+    metrics = Metrics(lambda: Reading("m", State.LOADING, None, None, RequestMetrics().view()), vllm_names=False)
     text, _ = metrics.render("")
     return set(re.findall(r"^# TYPE (tidemark_\w+)", text.decode(), re.MULTILINE))
 

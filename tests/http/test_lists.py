@@ -1,5 +1,7 @@
 """Models, tokens, probes and the ledger."""
 
+import re
+
 import pytest
 
 from server.service import Service
@@ -117,13 +119,14 @@ def dead() -> Service:
         (dead(), 503, "engine_stopped"),
     ],
 )
-async def test_ready_says_why_it_is_not_and_health_only_that_the_engine_is_dead(
+async def test_ready_and_the_metrics_say_why_it_is_not_and_health_only_that_the_engine_is_dead(
     service: Service, health: int, code: str
 ) -> None:
     async with client_of(service) as client:
-        alive, ready = await client.get("/health"), await client.get("/ready")
+        alive, ready, metrics = [await client.get(path) for path in ("/health", "/ready", "/metrics")]
 
     assert alive.status_code == health
+    assert re.findall(r"^tidemark_server_state\{.*state=\"(\w+)\"\} 1.0$", metrics.text, re.MULTILINE) == [code]
     assert (ready.status_code, ready.json()["error"]["code"]) == (503, code)
     assert int(ready.headers["retry-after"]) > 0
 

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from engine.stats import BlockCounts, CacheInfo, Histogram, Snapshot
 from server.metrics import Metrics, Reading, empty_snapshot
 from server.recorder import Endpoint, Outcome, RequestMetrics
+from server.service import State
 
 CACHE = CacheInfo(block_size=16, num_blocks=10, block_bytes=4096, dtype="float32", layout="full attention")
 
@@ -27,6 +28,7 @@ COUNTERS = {
     "client_disconnects",
 }
 GAUGES = {
+    "server_state",
     "kv_blocks",
     "kv_blocks_capacity",
     "kv_positions",
@@ -62,7 +64,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def reading(snapshot: Snapshot | None = None, *, cache: CacheInfo | None = CACHE) -> Reading:
-    return Reading(model="tiny", cache=cache, snapshot=snapshot, requests=RequestMetrics().view())
+    return Reading(model="tiny", state=State.READY, cache=cache, snapshot=snapshot, requests=RequestMetrics().view())
 
 
 def scrape(shown: Reading, *, vllm_names: bool = False) -> Samples:
@@ -101,9 +103,19 @@ def test_every_family_but_those_of_the_layout_has_samples_at_zero() -> None:
     ours = {name: value for (name, _), value in samples.items() if name.startswith("tidemark_")}
     named = {name.removeprefix("tidemark_") for name in ours}
 
-    assert set(ours.values()) == {0.0}
+    assert {value for name, value in ours.items() if name != "tidemark_server_state"} == {0.0}
     assert {f"{name}_total" for name in COUNTERS} | GAUGES - {"cache_config_info", "kv_group_blocks"} <= named
     assert {f"{name}_count" for name in HISTOGRAMS} <= named
+
+
+@pytest.mark.parametrize("state", State)
+def test_exactly_one_state_of_the_server_is_shown(state: State) -> None:
+    samples = scrape(replace(reading(), state=state))
+
+    shown = by_label(samples, "tidemark_server_state", "state")
+
+    assert set(shown) == {"ready", "model_loading", "draining", "stalled", "engine_stopped"}
+    assert [name for name, value in shown.items() if value] == [state]
 
 
 def test_every_sample_names_the_model() -> None:
@@ -253,7 +265,7 @@ def test_a_request_is_counted_under_its_endpoint_and_outcome() -> None:
     )
     recorder.observe(endpoint=Endpoint.COMPLETIONS, outcome=Outcome.REFUSED, seconds=0.1)
 
-    samples = scrape(Reading("tiny", CACHE, empty_snapshot(), recorder.view()))
+    samples = scrape(Reading("tiny", State.READY, CACHE, empty_snapshot(), recorder.view()))
 
     counted = {
         (dict(labels)["endpoint"], dict(labels)["outcome"]): value

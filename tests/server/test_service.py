@@ -3,7 +3,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from server.errors import ApiError
-from server.service import Service
+from server.service import Service, State
 from tests.fakes import INFO, FakeEngine, FakeTokenizer, make_service, make_settings
 
 
@@ -29,6 +29,22 @@ def test_without_a_model_there_is_the_reason() -> None:
     assert service.model is None
     assert (loading.value.status, loading.value.body["code"]) == (503, "model_loading")
     assert (failed.value.status, failed.value.body["code"]) == (503, "engine_stopped")
+
+
+def test_the_state_is_what_stands_between_a_request_and_its_answer() -> None:
+    engine = FakeEngine()
+    service = make_service(engine)
+    loading = Service(make_settings())
+    seen = [loading.state, service.state]
+
+    engine.stalled = True
+    seen.append(service.state)
+    engine.accepting = False
+    seen.append(service.state)
+    service.fail()
+    seen.append(service.state)
+
+    assert seen == [State.LOADING, State.READY, State.STALLED, State.DRAINING, State.STOPPED]
 
 
 def test_time_is_whole_seconds() -> None:
