@@ -159,6 +159,12 @@ class ServerSettings(Section):
     drain_seconds: float = Field(default=30.0, ge=0, description="how long running requests may finish at the end")
     keep_alive_seconds: float = Field(default=15.0, gt=0, description="silence in a stream before a keep-alive comment")
     idle_connection_seconds: int = Field(default=75, ge=1, description="how long an idle connection is kept")
+    tool_format: Literal["auto", "hermes", "llama", "pythonic", "mistral", "none"] = Field(
+        default="auto", description="how the model writes calls of tools; auto: as its chat template tells"
+    )
+    reasoning_format: Literal["auto", "think", "mistral", "none"] = Field(
+        default="auto", description="the tags around the model's reasoning; auto: as its chat template tells"
+    )
     metrics_need_key: bool = Field(default=False, description="ask for a key at /metrics too")
     vllm_metrics: bool = Field(default=False, description="also give the metrics under vLLM's names")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="what is logged")

@@ -153,6 +153,7 @@ class Commit:
                 stop=request.stopping.strings,
                 include_stop=request.stopping.include_stop,
                 skip_special=request.skip_special_tokens,
+                shown_special=request.shown_special_ids,
             )
             self._outputs[sequence.id] = _Output(text)
         return self._outputs[sequence.id]

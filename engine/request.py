@@ -82,7 +82,8 @@ class Request:
     """What the client asked, as tokens; immutable.
 
     `top_logprobs` None asks for none, 0 for the chosen token's alone, k for the k best beside it;
-    `prompt_logprobs` likewise for the prompt's own tokens. `salt` separates tenants in the prefix
+    `prompt_logprobs` likewise for the prompt's own tokens. Where special tokens are skipped, those of
+    `shown_special_ids` are in the text all the same. `salt` separates tenants in the prefix
     cache. A lower `priority` goes first. `prediction` is the client's guess at the whole output; like
     `max_draft_tokens`, None for what the engine allows and 0 for no drafts, it changes nothing but the speed.
     `pooling` asks for the prompt's embedding; such a request chooses nothing.
@@ -98,6 +99,7 @@ class Request:
     top_logprobs: int | None = None
     prompt_logprobs: int | None = None
     skip_special_tokens: bool = True
+    shown_special_ids: frozenset[int] = frozenset()
     salt: str = ""
     priority: int = 0
     prediction: tuple[int, ...] = ()

@@ -49,12 +49,15 @@ class Vocabulary:
 
 
 class Tokenizer(Protocol):
-    """Text and messages to tokens. Pure and thread-safe; one call may take long, so it runs on a thread."""
+    """Text and messages to tokens. Pure and thread-safe; one call may take long, so it runs on a thread.
+
+    `chat_template` is the template's own text, in Jinja.
+    """
 
     vocabulary: Vocabulary
     eos_ids: frozenset[int]
     bos_id: int | None
-    has_chat_template: bool
+    chat_template: str | None
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """The tokens of a raw prompt, in which a control token's spelling is that token.
@@ -127,6 +130,8 @@ class TextStream:
     longest, since it begins first. With `matching=False` (before `min_tokens`) a stop string that
     the token completes doesn't count; one that a later token completes does, wherever it began.
 
+    Of special tokens that are skipped those of `shown_special` are in the text all the same.
+
     `prompt` may end in a begun character: the outputs complete it, and the text starts with it.
     """
 
@@ -138,6 +143,7 @@ class TextStream:
         "_include_stop",
         "_length",
         "_partial",
+        "_shown_special",
         "_skip_special",
         "_stops",
         "_strip",
@@ -152,8 +158,10 @@ class TextStream:
         stop: tuple[str, ...],
         include_stop: bool,
         skip_special: bool,
+        shown_special: frozenset[int] = frozenset(),
     ) -> None:
         self._vocabulary = vocabulary
+        self._shown_special = shown_special
         self._include_stop = include_stop
         self._skip_special = skip_special
         self._stops = StopStrings(stop)
@@ -171,7 +179,8 @@ class TextStream:
         A `silent` token adds no text.
         """
         assert self._cut is None, "nothing follows a stop string"
-        piece = b"" if silent else self._vocabulary.bytes_of(token, skip_special=self._skip_special)
+        skip = self._skip_special and token not in self._shown_special
+        piece = b"" if silent else self._vocabulary.bytes_of(token, skip_special=skip)
         start = self._length
         if piece:
             piece = self._begin(piece)

@@ -1,7 +1,7 @@
 """Prompts: messages and texts to token ids, on a thread, since a long one takes long."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -9,8 +9,11 @@ import orjson
 from engine.errors import ContextTooLong
 from engine.text import Tokenizer
 from server.body import is_deeper
+from server.dialect import Dialect
 from server.errors import blaming
-from server.wire.chat import Content, Message, Prediction, TemplateFields, TextPart, ToolCall
+from server.reading.formats import DEFAULT
+from server.told import Turn, told_turns, tool_variable, with_tools
+from server.wire.chat import Content, FunctionBody, Message, Prediction, TemplateFields, TextPart, ToolCall
 from server.wire.completions import CompletionRequest
 
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
@@ -30,40 +33,62 @@ class Prompt:
 
 
 async def chat_prompt(
-    tokenizer: Tokenizer, messages: list[Message], fields: TemplateFields, *, context: int | None = None
+    tokenizer: Tokenizer,
+    messages: list[Message],
+    fields: TemplateFields,
+    dialect: Dialect,
+    *,
+    tools: Sequence[FunctionBody] = (),
+    variables: Mapping[str, object] | None = None,
+    context: int | None = None,
 ) -> Prompt:
-    """The conversation in the model's own format. Any failure on the way is the client's 400."""
+    """The conversation in the model's own format. Any failure on the way is the client's 400.
+
+    `variables` are the template's; what the client sets itself goes before them.
+    """
     continues = bool(fields.continue_final_message)
+    turns = [template_message(message) for message in messages]
+    if not dialect.shows_tools:
+        turns = _told(messages, turns, dialect, tools)
+    shown = {"tools": [tool_variable(tool) for tool in tools]} if tools and dialect.shows_tools else {}
     with blaming("messages"):
-        await _refuse_far_too_long(tokenizer, [text for message in messages for text in _texts(message)], context)
+        await _refuse_far_too_long(tokenizer, [text for turn in (*turns, shown) for text in _texts(turn)], context)
         tokens = await asyncio.to_thread(
             tokenizer.encode_chat,
-            [template_message(message) for message in messages],
+            turns,
             add_generation_prompt=not continues
             if fields.add_generation_prompt is None
             else fields.add_generation_prompt,
             continue_final_message=continues,
-            template_kwargs=fields.chat_template_kwargs or {},
+            template_kwargs={**(variables or {}), **(fields.chat_template_kwargs or {}), **shown},
         )
     return Prompt(tuple(tokens))
+
+
+def _told(messages: list[Message], turns: list[Turn], dialect: Dialect, tools: Sequence[FunctionBody]) -> list[Turn]:
+    """The conversation for a template that knows no tools. Where calls are not looked for, none are asked for."""
+    told = told_turns(messages, turns, dialect.format or DEFAULT)
+    return told if dialect.format is None else with_tools(told, tools, dialect.format)
 
 
 async def predicted_tokens(tokenizer: Tokenizer, prediction: Prediction | None, *, context: int) -> tuple[int, ...]:
     """The client's guess at the answer, as far as an answer can be long."""
     if prediction is None:
         return ()
-    text = _joined(prediction.content)[: max(STRETCH, FAR_TOO_LONG * context)]
+    text = joined(prediction.content)[: max(STRETCH, FAR_TOO_LONG * context)]
     with blaming("prediction"):
         tokens = await asyncio.to_thread(tokenizer.encode, text, add_special_tokens=False)
     return tuple(tokens[:context])
 
 
-def template_message(message: Message) -> dict[str, object]:
+def template_message(message: Message) -> Turn:
     """A message as chat templates expect it: content is text, and no key is null."""
-    plain: dict[str, object] = {
+    plain: Turn = {
         "role": "system" if message.role == "developer" else message.role,
-        "content": _joined(message.content),
+        "content": joined(message.content),
     }
+    if thought := next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), ""):
+        plain["reasoning_content"] = thought
     if message.name is not None:
         plain["name"] = message.name
     if message.tool_calls:
@@ -73,13 +98,19 @@ def template_message(message: Message) -> dict[str, object]:
     return plain
 
 
-def _texts(message: Message) -> Iterator[str]:
-    """What a template would show of a message."""
-    yield _joined(message.content)
-    yield from (call.function.arguments or "" for call in message.tool_calls or ())
+def _texts(value: object) -> Iterator[str]:
+    """Every text in what a template is given."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from (text for inner in value.values() for text in _texts(inner))
+        case list():
+            yield from (text for inner in value for text in _texts(inner))
 
 
-def _joined(content: Content | None) -> str:
+def joined(content: Content | None) -> str:
+    """A content's text."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
@@ -146,9 +177,9 @@ async def _refuse_far_too_long(tokenizer: Tokenizer, texts: list[str], context: 
 
 
 def _count_stretches(tokenizer: Tokenizer, texts: Iterable[str], context: int) -> None:
-    """Count by stretches, up to the first that is past the limit."""
+    """Count by stretches, those of the longest text first, up to the one that is past the limit."""
     num_tokens = 0
-    for text in texts:
+    for text in sorted(texts, key=len, reverse=True):
         for start in range(0, len(text), STRETCH):
             num_tokens += len(tokenizer.encode(text[start : start + STRETCH], add_special_tokens=False))
             if num_tokens > FAR_TOO_LONG * context:

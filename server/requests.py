@@ -21,6 +21,7 @@ class Wanted:
     prompt_logprobs: int | None = None
     prediction: tuple[int, ...] = ()
     grammar: Grammar | None = None
+    shown_special_ids: frozenset[int] = frozenset()
 
 
 def requests_of(
@@ -38,6 +39,7 @@ def requests_of(
             top_logprobs=wanted.top_logprobs,
             prompt_logprobs=wanted.prompt_logprobs,
             skip_special_tokens=skips_special(body),
+            shown_special_ids=wanted.shown_special_ids,
             salt=body.cache_salt or "",
             priority=body.priority or 0,
             prediction=wanted.prediction,

@@ -7,7 +7,7 @@ from server.wire.completions import CompletionRequest
 from server.wire.sampling import SamplingFields
 
 _BACKGROUND = ("background",)
-_CHAT = ("functions", "audio", "web_search_options")
+_CHAT = ("audio", "web_search_options")
 
 
 def wrong(param: str, message: str) -> ApiError:
@@ -20,8 +20,9 @@ def check_chat(body: ChatRequest) -> None:
     _check_sampling(body, max_tokens=chat_max_tokens(body))
     check_template(body)
     _refuse_asked(body, _BACKGROUND)
-    _check_tools(body)
     _refuse_asked(body, _CHAT)
+    if body.functions or body.function_call not in (None, "none", "auto"):
+        raise unsupported("functions" if body.functions else "function_call", "`tools` have taken its place")
     if any(modality != "text" for modality in body.modalities or ()):
         raise unsupported("modalities", "this model writes text alone")
     if body.top_logprobs and not body.logprobs:
@@ -59,7 +60,7 @@ def check_template(body: TemplateFields) -> None:
     if "chat_template" in kwargs:
         raise wrong("chat_template_kwargs.chat_template", "a template can't come from a client")
     if kwargs.get("tools"):
-        raise unsupported("chat_template_kwargs.tools", "tool calls are not available here")
+        raise wrong("chat_template_kwargs.tools", "belongs in `tools`")
     if body.add_generation_prompt and body.continue_final_message:
         raise wrong("continue_final_message", "goes against `add_generation_prompt`")
 
@@ -76,15 +77,3 @@ def _refuse_asked(body: Wire, names: tuple[str, ...]) -> None:
     for name in names:
         if getattr(body, name) not in (None, False, "", []):
             raise unsupported(name, "is not available here")
-
-
-def _check_tools(body: ChatRequest) -> None:
-    """Tools that must not be called are not in the prompt, so they change nothing."""
-    if body.function_call not in (None, "none", "auto"):
-        raise unsupported("function_call", "tool calls are not available here")
-    if body.tool_choice == "none":
-        return
-    if body.tools:
-        raise unsupported("tools", "tool calls are not available here")
-    if body.tool_choice not in (None, "auto"):
-        raise wrong("tool_choice", "asks for a tool, and there are no `tools`")

@@ -13,6 +13,7 @@ from config.settings import Settings
 from engine.request import Delta, Grammar, Request
 from engine.stats import ModelInfo, Snapshot
 from engine.text import Tokenizer, Vocabulary
+from server.dialect import Dialect, dialect_of
 from server.errors import ApiError, unavailable
 from server.recorder import RequestMetrics
 from server.version import VERSION
@@ -85,12 +86,13 @@ class Built(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A loaded model, the names that it is served under, its own first, and what tells it from others."""
+    """A loaded model, its ways, the names that it is served under, its own first, and what tells it from others."""
 
     engine: EngineDoor
     tokenizer: Tokenizer
     names: tuple[str, ...]
     fingerprint: str
+    dialect: Dialect
 
     def check_name(self, model: str) -> None:
         """Raise the 404 that lists what is served, unless `model` is."""
@@ -120,7 +122,8 @@ class Service:
     def attach(self, built: Built) -> None:
         """The model has loaded: serve it."""
         names = (built.engine.info.name, *self.settings.model.aliases)
-        self._loaded = Loaded(built.engine, built.tokenizer, names, _fingerprint(built.engine.info))
+        dialect = dialect_of(built.tokenizer.chat_template, self.settings.server)
+        self._loaded = Loaded(built.engine, built.tokenizer, names, _fingerprint(built.engine.info), dialect)
 
     def fail(self) -> None:
         """The engine is dead: nothing is served any more."""

@@ -89,7 +89,7 @@ def _requests(
 
 def encode_message(tokenizer: Tokenizer, prompt: str, *, raw: bool = False) -> list[int]:
     """A user's only message by the chat template; as it is where there is none, or if it is `raw`."""
-    if raw or not tokenizer.has_chat_template:
+    if raw or tokenizer.chat_template is None:
         return tokenizer.encode(prompt, add_special_tokens=True)
     return tokenizer.encode_chat(
         [{"role": "user", "content": prompt}],

@@ -17,6 +17,7 @@ VOCABULARY = Vocabulary(
     [*(bytes([byte]) for byte in range(256)), b"<bos>", b"<eos>"], special_ids=frozenset({BOS, EOS})
 )
 CONTEXT = 64
+TEMPLATE = "{{ messages }} {{ tools }}"  # knows tools, and no reasoning
 INFO = ModelInfo(
     name="org/tiny",
     context_length=CONTEXT,
@@ -35,10 +36,12 @@ class FakeTokenizer:
 
     vocabulary = VOCABULARY
     eos_ids = frozenset({EOS})
-    has_chat_template = True
 
-    def __init__(self, *, bos_id: int | None = BOS, failure: Exception | None = None) -> None:
+    def __init__(
+        self, *, bos_id: int | None = BOS, failure: Exception | None = None, chat_template: str | None = TEMPLATE
+    ) -> None:
         self.bos_id = bos_id
+        self.chat_template = chat_template
         self.failure = failure
         self.calls: list[dict[str, object]] = []
 
@@ -92,13 +95,13 @@ class Script:
 class FakeStream:
     """Deltas made from the scripts as they are asked for, one token of each choice in turn."""
 
-    def __init__(self, request: Request, scripts: list[Script]) -> None:
+    def __init__(self, request: Request, scripts: list[Script], *, context: int = CONTEXT) -> None:
         self.request = request
         self.closed = False
         self.ended = False
         self._turns: list[tuple[_Choice, Iterator[Delta]]] = []
         for number, script in enumerate(scripts):
-            choice = _Choice(request, number, script)
+            choice = _Choice(request, number, script, context)
             self._turns.append((choice, choice.deltas()))
 
     def __aiter__(self) -> AsyncIterator[Delta]:
@@ -123,7 +126,8 @@ class FakeStream:
 class _Choice:
     """One choice: its tokens through a real TextStream."""
 
-    def __init__(self, request: Request, number: int, script: Script) -> None:
+    def __init__(self, request: Request, number: int, script: Script, context: int) -> None:
+        self._context = context
         self._request = request
         self._number = number
         self._script = script
@@ -144,8 +148,9 @@ class _Choice:
             stop=stopping.strings,
             include_stop=stopping.include_stop,
             skip_special=request.skip_special_tokens,
+            shown_special=request.shown_special_ids,
         )
-        room = CONTEXT - len(request.prompt)
+        room = self._context - len(request.prompt)
         limit = room if stopping.max_tokens is None else min(room, stopping.max_tokens)
         held: list[int] = []
         scores = self._prompt_logprobs()
@@ -222,8 +227,9 @@ class FakeEngine:
         """A stream of every choice's script."""
         if self.refusal is not None and len(self.opened) >= self.refuse_after:
             raise self.refusal
-        _refuse_as_the_engine_does(request)
-        stream = FakeStream(request, [self.script(request, choice) for choice in range(request.num_choices)])
+        _refuse_as_the_engine_does(request, self.info.context_length)
+        scripts = [self.script(request, choice) for choice in range(request.num_choices)]
+        stream = FakeStream(request, scripts, context=self.info.context_length)
         self.opened.append(stream)
         return stream
 
@@ -264,7 +270,7 @@ class FakeEngine:
         )
 
 
-def _refuse_as_the_engine_does(request: Request) -> None:
+def _refuse_as_the_engine_does(request: Request, context: int) -> None:
     if not request.prompt:
         raise EmptyPrompt
     for name, tokens in (
@@ -275,8 +281,8 @@ def _refuse_as_the_engine_does(request: Request) -> None:
         for token in tokens:
             if not 0 <= token < VOCABULARY.size:
                 raise UnknownToken(field=name, token=token, vocabulary_size=VOCABULARY.size)
-    if len(request.prompt) + (not request.chooses_nothing) > CONTEXT:
-        raise ContextTooLong(prompt_tokens=len(request.prompt), limit=CONTEXT)
+    if len(request.prompt) + (not request.chooses_nothing) > context:
+        raise ContextTooLong(prompt_tokens=len(request.prompt), limit=context)
 
 
 def _view(request: Request) -> SequenceView:

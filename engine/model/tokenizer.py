@@ -37,8 +37,7 @@ class TransformersTokenizer:
 
     def __init__(self, source: PreTrainedTokenizerBase, *, eos_ids: frozenset[int], chat_template: str | None) -> None:
         self._render: Callable[..., object] = source.apply_chat_template  # its types know string content alone
-        self._template = chat_template
-        self.has_chat_template = chat_template is not None
+        self.chat_template = chat_template
         self._backend = _backend_of(source)
         self.vocabulary = vocabulary_of(self._backend)
         self.eos_ids = eos_ids
@@ -59,14 +58,14 @@ class TransformersTokenizer:
         template_kwargs: dict[str, object],
     ) -> list[int]:
         """See `engine.text.Tokenizer`."""
-        if self._template is None:
+        if self.chat_template is None:
             raise NoChatTemplate
         if reserved := _RESERVED & template_kwargs.keys():
             raise ChatTemplateFailed(f"{min(reserved)} can't be a template variable")
         with _failing_as(ChatTemplateFailed, "the chat template failed"):
             rendered = self._render(
                 [self._control.cut_message(message) for message in messages],
-                chat_template=self._template,
+                chat_template=self.chat_template,
                 add_generation_prompt=add_generation_prompt,
                 continue_final_message=continue_final_message,
                 tokenize=False,

@@ -27,6 +27,13 @@ class AnswerReader:
     format: CallFormat | None = None
     make_calls: Callable[[], Calls] = lambda: Calls(())
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All that it looks for, in whatever place."""
+        thinking, format = self.thinking, self.format
+        tags = () if thinking is None else (thinking.opens, thinking.closes)
+        return tags if format is None else (*tags, *format.marks, *format.inner)
+
     def __call__(self) -> TapeReader:
         """A new choice's reader."""
         return TapeReader(self._story)

@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import orjson
@@ -61,20 +61,29 @@ class Calls:
         tape.say(CallArguments(number, arguments))
 
 
+Written = tuple[str, str]  # a call: its name, and its arguments as JSON
+
+
 class CallFormat(Protocol):
     """How a model writes calls.
 
-    Calls begin with one of `marks`, wherever it stands, or with one of `openings` where an answer begins.
+    Calls begin with one of `marks`, wherever it stands, or with one of `openings` where an answer begins. `inner` are
+    marks within calls.
     """
 
     marks: tuple[str, ...]
     openings: tuple[str, ...]
+    inner: tuple[str, ...]
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """Read one call, or several that belong together, from their mark on.
 
         Raises Malformed where the text is none; what was said and settled until then stays.
         """
+        ...
+
+    def write(self, calls: Sequence[Written]) -> str:
+        """The text of calls."""
         ...
 
 

@@ -1,7 +1,11 @@
 """Formats: the ways in which models write calls of tools. Each is one small class, with no state."""
 
-from server.reading.calls import CallFormat, Calls, read_arguments, read_call_object
-from server.reading.python_call import read_python_call
+from collections.abc import Sequence
+
+import orjson
+
+from server.reading.calls import CallFormat, Calls, Written, read_arguments, read_call_object
+from server.reading.python_call import read_python_call, write_python_call
 from server.reading.tape import Malformed, Steps, Tape
 
 
@@ -10,13 +14,18 @@ class Hermes:
 
     marks: tuple[str, ...] = ("<tool_call>",)
     openings: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ("</tool_call>",)
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
         yield from tape.expect(*self.marks)
         yield from tape.space()
         yield from read_call_object(tape, calls)
-        yield from tape.close("</tool_call>")
+        yield from tape.close(*self.inner)
+
+    def write(self, calls: Sequence[Written]) -> str:
+        """See `CallFormat`."""
+        return "\n".join(f"<tool_call>\n{_object(*call, 'arguments')}\n</tool_call>" for call in calls)
 
 
 class Llama:
@@ -24,6 +33,7 @@ class Llama:
 
     marks: tuple[str, ...] = ("<|python_tag|>",)
     openings: tuple[str, ...] = ("{",)
+    inner: tuple[str, ...] = ()
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -34,12 +44,17 @@ class Llama:
             yield from tape.space()
             yield from tape.skip(";", ",")
 
+    def write(self, calls: Sequence[Written]) -> str:
+        """See `CallFormat`."""
+        return "; ".join(_object(*call, "parameters") for call in calls)
+
 
 class Pythonic:
     """`[name(key="value"), …]` as the whole answer, or between marks. A call is said once it is whole."""
 
     marks: tuple[str, ...] = ("<|python_start|>", "<|tool_call_start|>")
     openings: tuple[str, ...] = ("[",)
+    inner: tuple[str, ...] = ("<|python_end|>", "<|tool_call_end|>")
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -52,7 +67,11 @@ class Pythonic:
             yield from tape.space()
             if (yield from tape.expect(",", "]")) == "]":
                 break
-        yield from tape.close("<|python_end|>", "<|tool_call_end|>")
+        yield from tape.close(*self.inner)
+
+    def write(self, calls: Sequence[Written]) -> str:
+        """See `CallFormat`."""
+        return f"[{', '.join(write_python_call(*call) for call in calls)}]"
 
 
 class Mistral:
@@ -60,7 +79,7 @@ class Mistral:
 
     marks: tuple[str, ...] = ("[TOOL_CALLS]",)
     openings: tuple[str, ...] = ()
-    behind_name = ("[ARGS]", "[CALL_ID]", "{")
+    inner: tuple[str, ...] = ("[ARGS]", "[CALL_ID]")
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -70,6 +89,10 @@ class Mistral:
             yield from self._read_list(tape, calls)
         else:
             yield from self._read_named(tape, calls)
+
+    def write(self, calls: Sequence[Written]) -> str:
+        """See `CallFormat`."""
+        return f"[TOOL_CALLS][{', '.join(_object(*call, 'arguments') for call in calls)}]"
 
     def _read_list(self, tape: Tape, calls: Calls) -> Steps[None]:
         yield from tape.expect("[")
@@ -105,4 +128,10 @@ class Mistral:
             tape.at += 1
 
 
-FORMATS: dict[str, CallFormat] = {"hermes": Hermes(), "llama": Llama(), "pythonic": Pythonic(), "mistral": Mistral()}
+def _object(name: str, arguments: str, key: str) -> str:
+    """A call as a JSON object."""
+    return f'{{"name": {orjson.dumps(name).decode()}, "{key}": {arguments}}}'
+
+
+DEFAULT: CallFormat = Hermes()  # of models whose chat template tells of none
+FORMATS: dict[str, CallFormat] = {"hermes": DEFAULT, "llama": Llama(), "pythonic": Pythonic(), "mistral": Mistral()}

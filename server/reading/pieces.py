@@ -1,5 +1,6 @@
 """Pieces: what a choice's text is made of, once the marks that models write between its parts are read."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,6 +39,22 @@ class CallArguments:
 
 
 Piece = Text | Reasoning | CallBegun | CallArguments
+
+
+def joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """The same pieces, those of one kind that follow each other as one."""
+    whole: list[Piece] = []
+    for piece in pieces:
+        match whole[-1] if whole else None, piece:
+            case Text(before, start), Text(text):
+                whole[-1] = Text(before + text, start)
+            case Reasoning(before, start), Reasoning(text):
+                whole[-1] = Reasoning(before + text, start)
+            case CallArguments(number, before), CallArguments(same, text) if number == same:
+                whole[-1] = CallArguments(number, before + text)
+            case _:
+                whole.append(piece)
+    return whole
 
 
 class Reader(Protocol):

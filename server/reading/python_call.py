@@ -60,6 +60,17 @@ def python_arguments(text: str) -> str:
         raise Malformed from None
 
 
+def write_python_call(name: str, arguments: str) -> str:
+    """A call as Python writes it; arguments that are no object are one text."""
+    try:
+        values = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        values = arguments
+    if not isinstance(values, dict):
+        values = {"arguments": arguments}
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"
+
+
 def _key(keyword: ast.keyword) -> str:
     if keyword.arg is None:
         raise Malformed

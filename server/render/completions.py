@@ -10,7 +10,7 @@ from server.errors import ApiError
 from server.events import DONE, Event, event
 from server.prompt import Prompt
 from server.render.logprobs import completion_logprobs, concatenated, prompt_logprobs
-from server.render.reply import Reply, finish_reason, usage_body
+from server.render.reply import Reply, stop_or_length, usage_body
 from server.streams import Arrival, Parts
 from server.wire.completions import Completion, CompletionChoice, CompletionLogprobs
 
@@ -148,7 +148,7 @@ class Completions:
     @staticmethod
     def _add_end(choice: CompletionChoice, delta: Delta) -> None:
         assert delta.end is not None, "a choice that was read to its end has one"
-        choice["finish_reason"] = finish_reason(delta.end)
+        choice["finish_reason"] = stop_or_length(delta.end)
         choice["stop_reason"] = delta.end.matched
 
     def _echo_logprobs(self, prompt: int, scores: tuple[TokenLogprob | None, ...] | None) -> CompletionLogprobs | None:

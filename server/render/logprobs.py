@@ -27,11 +27,11 @@ def best(scored: TokenLogprob, top_logprobs: int) -> list[tuple[int, float]]:
 # -- chat -----------------------------------------------------------------------------------------
 
 
-def chat_logprobs(delta: Delta, reply: Reply) -> LogprobsBody | None:
-    """One entry for each token whose text is in the answer, or None where the client asked for none."""
+def chat_logprobs(tokens: Iterable[OutputToken], reply: Reply) -> LogprobsBody | None:
+    """One entry for each token of the content, or None where the client asked for none."""
     if reply.top_logprobs is None:
         return None
-    entries = [_chat_entry(token, token.logprob, reply) for token in delta.tokens if token.in_text and token.logprob]
+    entries = [_chat_entry(token, token.logprob, reply) for token in tokens if token.in_text and token.logprob]
     return LogprobsBody(content=entries, refusal=None)
 
 
@@ -40,7 +40,7 @@ def _chat_entry(token: OutputToken, scored: TokenLogprob, reply: Reply) -> Token
     return TokenLogprobBody(
         token=vocabulary.text_of(token.id),
         logprob=floored(scored.logprob),
-        bytes=list(vocabulary.bytes_of(token.id, skip_special=reply.skip_special)),
+        bytes=list(vocabulary.bytes_of(token.id, skip_special=reply.skips(token.id))),
         top_logprobs=[_chat_top(*other, vocabulary) for other in best(scored, count)] if count else [],
     )
 

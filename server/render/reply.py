@@ -30,9 +30,22 @@ class Reply:
     skip_special: bool
     shows_tokens: bool
     shows_usage: bool
+    shown_special_ids: frozenset[int] = frozenset()
+
+    def skips(self, token: int) -> bool:
+        """Whether a token would be left out of the text if it were a special one."""
+        return self.skip_special and token not in self.shown_special_ids
 
 
-def reply_of(id: str, body: SamplingFields, loaded: Loaded, *, created: int, top_logprobs: int | None) -> Reply:
+def reply_of(
+    id: str,
+    body: SamplingFields,
+    loaded: Loaded,
+    *,
+    created: int,
+    top_logprobs: int | None,
+    shown_special_ids: frozenset[int] = frozenset(),
+) -> Reply:
     """The frame of the answer to a body."""
     return Reply(
         id=id,
@@ -45,6 +58,7 @@ def reply_of(id: str, body: SamplingFields, loaded: Loaded, *, created: int, top
         skip_special=skips_special(body),
         shows_tokens=bool(body.return_token_ids),
         shows_usage=body.stream_options is not None and bool(body.stream_options.include_usage),
+        shown_special_ids=shown_special_ids,
     )
 
 
@@ -53,12 +67,18 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(12)}"
 
 
-def finish_reason(end: End) -> Literal["stop", "length"]:
-    """Why a choice ended by itself."""
+def stop_or_length(end: End) -> Literal["stop", "length"]:
+    """Why a text ended by itself."""
     return "length" if end.reason is FinishReason.LENGTH else "stop"
 
 
-def usage_body(usages: Mapping[tuple[int, int], Usage]) -> UsageBody:
+def finish_reason(end: End, *, calls: bool) -> Literal["stop", "length", "tool_calls"]:
+    """Why a choice ended by itself. Calls that were made before the room ran out may not be whole."""
+    reason = stop_or_length(end)
+    return "tool_calls" if calls and reason == "stop" else reason
+
+
+def usage_body(usages: Mapping[tuple[int, int], Usage], *, num_reasoning: int = 0) -> UsageBody:
     """The sums over all sequences, by prompt and choice; a prompt counts once, as its first choice saw it."""
     firsts = [usage for (_, choice), usage in usages.items() if choice == 0]
     prompt_tokens = sum(usage.prompt_tokens for usage in firsts)
@@ -69,7 +89,7 @@ def usage_body(usages: Mapping[tuple[int, int], Usage]) -> UsageBody:
         total_tokens=prompt_tokens + completion_tokens,
         prompt_tokens_details=PromptDetails(cached_tokens=sum(usage.cached_tokens for usage in firsts)),
         completion_tokens_details=CompletionDetails(
-            reasoning_tokens=0,
+            reasoning_tokens=num_reasoning,
             accepted_prediction_tokens=sum(usage.accepted_prediction_tokens for usage in usages.values()),
             rejected_prediction_tokens=sum(usage.rejected_prediction_tokens for usage in usages.values()),
         ),

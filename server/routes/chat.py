@@ -36,8 +36,15 @@ async def create_chat_completion(request: Request) -> Response:
         loaded.check_name(body.model)
         id = new_id("chatcmpl")
         conversation = await converse(id, body, loaded)
-        reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=conversation.top_logprobs)
-        answer = Chat(reply, conversation.prompt)
+        reply = reply_of(
+            id,
+            body,
+            loaded,
+            created=service.now(),
+            top_logprobs=conversation.top_logprobs,
+            shown_special_ids=conversation.shown_special_ids,
+        )
+        answer = Chat(reply, conversation.prompt, conversation.make_reader)
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
         if body.stream:

@@ -42,7 +42,7 @@ async def _prompt_of(loaded: Loaded, body: TokenizeRequest) -> Prompt:
         raise wrong("messages", "goes against `prompt`")
     if body.messages is not None:
         check_template(body)
-        return await chat_prompt(loaded.tokenizer, body.messages, body)
+        return await chat_prompt(loaded.tokenizer, body.messages, body, loaded.dialect)
     if body.prompt is not None:
         return await text_prompt(loaded.tokenizer, body.prompt, add_special=body.add_special_tokens is not False)
     raise wrong("prompt", "is required, or `messages`")

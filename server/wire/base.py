@@ -29,7 +29,6 @@ def by_shape(expected: str) -> Discriminator:
 
 
 Tokens = Annotated[list[int], Field(fail_fast=True)]  # one error, not one a token
-Objects = Annotated[list[dict[str, object]], Field(fail_fast=True)]
 
 StopString = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
 Stop = Annotated[

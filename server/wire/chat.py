@@ -7,9 +7,12 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo,
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from server.wire.base import Objects, Wire, by_shape
+from server.wire.base import Wire, by_shape
 from server.wire.sampling import SamplingFields, StructureFields
 from server.wire.usage import UsageBody
+
+MAX_TOOL_NAME = 256
+MAX_TOOLS = 1024
 
 # -- requests -------------------------------------------------------------------------------------
 
@@ -73,6 +76,8 @@ class Message(Wire):
     name: str | None = None
     tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None
     tool_call_id: str | None = None
+    reasoning_content: object = Field(default=None, description="what the assistant thought")
+    reasoning: object = Field(default=None, description="the same, as other servers call it")
 
     @field_validator("content")
     @classmethod
@@ -83,6 +88,46 @@ class Message(Wire):
 
 
 Messages = Annotated[list[Message], Field(min_length=1, fail_fast=True)]
+
+
+class FunctionBody(Wire):
+    """A function that the model may call. `parameters` is the JSON schema of its arguments."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOOL_NAME)]
+    description: str | None = None
+    parameters: dict[str, object] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(Wire):
+    """A tool that the client runs."""
+
+    type: Literal["function"]
+    function: FunctionBody
+
+
+class OtherTool(Wire):
+    """A tool of a kind that is not known here. It is passed over."""
+
+    type: str
+
+
+def _tool_tag(tool: object) -> str | None:
+    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    if not isinstance(kind, str):
+        return None
+    return "<function>" if kind == "function" else "<other>"
+
+
+Tools = Annotated[
+    list[
+        Annotated[
+            Annotated[FunctionTool, Tag("<function>")] | Annotated[OtherTool, Tag("<other>")],
+            Discriminator(_tool_tag, custom_error_type="tool", custom_error_message="must be an object with a `type`"),
+        ]
+    ],
+    Field(fail_fast=True, max_length=MAX_TOOLS),
+]
 ToolChoice = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag("<text>")] | Annotated[dict[str, object], Tag("<object>")],
     by_shape("a string or an object"),
@@ -113,8 +158,10 @@ class ChatRequest(SamplingFields, TemplateFields, StructureFields):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = Field(default=None, description="wins over max_tokens")
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    tools: Objects | None = None
+    tools: Tools | None = None
     tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = Field(default=None, description="false: one call at most")
+    reasoning_effort: str | None = Field(default=None, description="for templates that know it; none: no thinking")
     functions: list[object] | None = None
     function_call: object = None
     modalities: Annotated[list[str], Field(fail_fast=True)] | None = None
@@ -147,11 +194,31 @@ class LogprobsBody(TypedDict):
     refusal: None
 
 
-class AssistantMessage(TypedDict):
-    """The answer."""
+class FunctionCallBody(TypedDict):
+    """Which function is called, and its arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class ToolCallBody(TypedDict):
+    """A call that the model makes."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCallBody
+
+
+class _Parts(TypedDict, total=False):
+    reasoning_content: str
+    tool_calls: list[ToolCallBody]
+
+
+class AssistantMessage(_Parts):
+    """The answer. Its content is null where it holds calls alone."""
 
     role: Literal["assistant"]
-    content: str
+    content: str | None
     refusal: None
 
 
@@ -165,7 +232,7 @@ class ChatChoice(_TokenIds):
     index: int
     message: AssistantMessage
     logprobs: LogprobsBody | None
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "tool_calls"]
     stop_reason: str | int | None
 
 
@@ -185,11 +252,32 @@ class ChatCompletion(_PromptTokenIds):
     usage: UsageBody
 
 
+class FunctionCallDelta(TypedDict, total=False):
+    """A call's name, and later parts of its arguments."""
+
+    name: str
+    arguments: str
+
+
+class _ToolCallBegun(TypedDict, total=False):
+    id: str
+    type: Literal["function"]
+
+
+class ToolCallDelta(_ToolCallBegun):
+    """What a chunk adds to one call: first its id, type and name, then its arguments."""
+
+    index: int
+    function: FunctionCallDelta
+
+
 class ChunkDelta(TypedDict, total=False):
     """What a chunk adds to its choice's message."""
 
     role: Literal["assistant"]
     content: str
+    reasoning_content: str
+    tool_calls: list[ToolCallDelta]
 
 
 class ChunkChoice(_TokenIds):
@@ -198,7 +286,7 @@ class ChunkChoice(_TokenIds):
     index: int
     delta: ChunkDelta
     logprobs: LogprobsBody | None
-    finish_reason: Literal["stop", "length"] | None
+    finish_reason: Literal["stop", "length", "tool_calls"] | None
     stop_reason: str | int | None
 
 

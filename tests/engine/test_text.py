@@ -295,6 +295,16 @@ def test_silent_and_skipped_tokens_are_released_with_their_neighbours() -> None:
     assert [span.offset for span in released.spans] == [0, 2, 2, 2, 7]
 
 
+def test_special_tokens_that_are_shown_are_text_though_others_are_skipped() -> None:
+    vocabulary = Vocabulary([b"a", b"[CALL]", b"<end>"], frozenset({1, 2}))
+    stream = TextStream(vocabulary, [0], stop=(), include_stop=False, skip_special=True, shown_special=frozenset({1}))
+
+    for token in (0, 2, 1, 0):
+        stream.push(token)
+
+    assert stream.finish().text == "a[CALL]a"
+
+
 def test_special_tokens_are_text_where_they_are_not_skipped() -> None:
     stream = TextStream(TIDE, [0], stop=("nd>T",), include_stop=False, skip_special=False)
 

@@ -80,7 +80,7 @@ class ByteTokenizer:
     vocabulary = Vocabulary([bytes([byte]) for byte in range(256)], frozenset())
     eos_ids: frozenset[int] = frozenset()
     bos_id: int | None = None
-    has_chat_template = True
+    chat_template: str | None = "{{ messages }}"
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """The text's bytes."""

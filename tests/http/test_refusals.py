@@ -131,6 +131,8 @@ BOTH: list[tuple[Body, str]] = [
     ({"structured_outputs": {"json": []}}, "structured_outputs.json"),
 ]
 
+FUNCTION = [{"type": "function", "function": {"name": "f"}}]
+
 CHAT_ONLY: list[tuple[Body, str]] = [
     ({"messages": []}, "messages"),
     ({"messages": None}, "messages"),
@@ -171,6 +173,24 @@ CHAT_ONLY: list[tuple[Body, str]] = [
     ({"logprobs": True, "top_logprobs": -1}, "top_logprobs"),
     ({"tools": "x"}, "tools"),
     ({"tools": ["x"]}, "tools[0]"),
+    ({"tools": [{"type": 5}]}, "tools[0]"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function"),
+    ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
+    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters"),
+    ({"parallel_tool_calls": "no"}, "parallel_tool_calls"),
+    ({"tool_choice": "required", "tools": [{"type": "web_search"}]}, "tool_choice"),
+    ({"tool_choice": {"type": "function", "function": {"name": "g"}}, "tools": FUNCTION}, "tool_choice"),
+    ({"tool_choice": {"type": "function"}, "tools": FUNCTION}, "tool_choice.function.name"),
+    ({"tool_choice": {"type": "allowed_tools"}, "tools": FUNCTION}, "tool_choice.allowed_tools"),
+    (
+        {"tool_choice": {"type": "allowed_tools", "mode": "any", "tools": FUNCTION}, "tools": FUNCTION},
+        "tool_choice.allowed_tools",
+    ),
+    (
+        {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}, "tools": FUNCTION},
+        "tool_choice.allowed_tools",
+    ),
+    ({"chat_template_kwargs": {"tools": [{"type": "function"}]}}, "chat_template_kwargs.tools"),
     ({"tool_choice": "maybe"}, "tool_choice"),
     ({"tool_choice": 5}, "tool_choice"),
     ({"tool_choice": "required"}, "tool_choice"),
@@ -238,12 +258,13 @@ UNSUPPORTED_BOTH: list[tuple[Body, str]] = [
     ({"background": True}, "background"),
 ]
 UNSUPPORTED_CHAT: list[tuple[Body, str]] = [
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
-    ({"tools": [{"type": "web_search"}], "tool_choice": "auto"}, "tools"),
-    ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tools"),
-    ({"tools": [{"type": "function"}], "tool_choice": {"type": "function"}}, "tools"),
+    ({"tools": FUNCTION, "tool_choice": {"type": "web_search"}}, "tool_choice"),
+    ({"tools": FUNCTION, "tool_choice": {"type": "custom", "custom": {"name": "f"}}}, "tool_choice"),
+    (
+        {"tools": FUNCTION, "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp"}]}},
+        "tool_choice",
+    ),
     ({"functions": [{"name": "f"}]}, "functions"),
-    ({"chat_template_kwargs": {"tools": [{"type": "function"}]}}, "chat_template_kwargs.tools"),
     ({"function_call": {"name": "f"}}, "function_call"),
     ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
     ({"modalities": ["text", "audio"]}, "modalities"),

@@ -61,7 +61,7 @@ def requests(built: Built) -> list[Request]:
 
 def _request(built: Built, number: int) -> Request:
     text = f"{OPENINGS[number % len(OPENINGS)]} {THINGS[number % len(THINGS)]} ({number})."
-    beginning = "" if built.tokenizer.has_chat_template else BEGINNING
+    beginning = "" if built.tokenizer.chat_template else BEGINNING
     prompt = encode_message(built.tokenizer, beginning + text)
     stopping = Stopping(
         max_tokens=NUM_OUTPUTS,

@@ -65,13 +65,14 @@ RECURRENT_TESTS = (
     "tests/engine/model/mixers",
     "tests/models/test_recurrent.py",
 )
+READING_TESTS = ("tests/server/reading", "tests/http/test_tools.py")
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
 
 
 def copy_tree(target: Path) -> Path:
     """A copy of what the tests need."""
-    for name in ("engine", "config", "tests"):
+    for name in ("engine", "server", "config", "tests"):
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, target)
@@ -120,6 +121,8 @@ def tests_for(mutant: Mutant) -> tuple[str, ...]:
     """The tests that must find it."""
     if mutant.fault == "recurrent":
         return RECURRENT_TESTS
+    if mutant.fault == "reading":
+        return READING_TESTS
     if mutant.native:
         return NATIVE_TESTS
     return MODEL_TESTS if mutant.in_model else HOST_TESTS

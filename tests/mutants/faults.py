@@ -861,4 +861,51 @@ MUTANTS = (
             "layer % period == offset for layer, _ in enumerate(layers)",
         ),
     ),
+    mutant(
+        "reading",
+        "the beginning of a mark is not held back",
+        ("server/reading/tape.py", "_begun", "any(literal.startswith(end)", "any(literal == end"),
+    ),
+    mutant(
+        "reading",
+        "what was held back is lost at the end",
+        ("server/reading/answer.py", "_read_answer", "if not calls.any:", "if False:"),
+    ),
+    mutant(
+        "reading",
+        "what turns out to be no call loses the mark's first character",
+        ("server/reading/answer.py", "_read_calls", "tape.say_text(place + 1)", "tape.at = place + 1"),
+    ),
+    mutant(
+        "reading",
+        "a tool that was not offered is called",
+        ("server/reading/calls.py", "Calls.begin", "if name not in self.names or self.full", "if self.full"),
+        ("server/reading/calls.py", "read_call_object", "if name not in calls.names", "if False"),
+    ),
+    mutant(
+        "reading",
+        "all choices share one reader",
+        ("server/reading/readings.py", "Readings.read", "self._readers.get(delta.choice)", "self._readers.get(0)"),
+        (
+            "server/reading/readings.py",
+            "Readings.read",
+            "self.said[delta.choice] = Said()",
+            "self.said.setdefault(delta.choice, Said())",
+        ),
+    ),
+    mutant(
+        "reading",
+        "tokens of calls are listed with the content's",
+        ("server/reading/places.py", "_Ranges.hold", "first < max(stop, start + 1) and start < last", "start < last"),
+    ),
+    mutant(
+        "reading",
+        "a call that was made ends with stop",
+        ("server/render/reply.py", "finish_reason", 'calls and reason == "stop"', "False"),
+    ),
+    mutant(
+        "reading",
+        "marks that are special tokens are left out of the text",
+        ("server/requests.py", "requests_of", "wanted.shown_special_ids", "frozenset()"),
+    ),
 )

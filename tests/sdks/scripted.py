@@ -52,7 +52,7 @@ class TemplateOfJson:
     vocabulary = VOCABULARY
     eos_ids = frozenset({END})
     bos_id: int | None = None
-    has_chat_template = True
+    chat_template: str | None = "{{ messages }} {{ tools }}"
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """The text's bytes."""

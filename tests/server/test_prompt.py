@@ -1,11 +1,15 @@
 import pytest
 
+from config.settings import ServerSettings
 from engine.errors import PromptError
+from server.dialect import dialect_of
 from server.errors import ApiError
 from server.prompt import FAR_TOO_LONG, STRETCH, chat_prompt, completion_prompts, template_message, text_prompt
 from server.wire.chat import Message, TemplateFields
 from server.wire.completions import CompletionRequest
-from tests.fakes import BOS, FakeTokenizer
+from tests.fakes import BOS, TEMPLATE, FakeTokenizer
+
+DIALECT = dialect_of(TEMPLATE, ServerSettings())
 
 
 def template(**fields: object) -> dict[str, object]:
@@ -72,7 +76,7 @@ async def test_any_failure_of_the_tokenizer_names_the_field_that_held_the_text()
     tokenizer = FakeTokenizer(failure=PromptError("broken"))
 
     with pytest.raises(ApiError) as chat:
-        await chat_prompt(tokenizer, [Message(role="user", content="x")], TemplateFields())
+        await chat_prompt(tokenizer, [Message(role="user", content="x")], TemplateFields(), DIALECT)
     with pytest.raises(ApiError) as text:
         await text_prompt(tokenizer, "x", add_special=True)
 
@@ -130,7 +134,7 @@ async def test_a_conversation_of_many_contexts_is_refused_before_the_template(me
     tokenizer = RecordingTokenizer()
 
     with pytest.raises(ApiError, match="at least 200 tokens") as refused:
-        await chat_prompt(tokenizer, [Message.model_validate(message)], TemplateFields(), context=100)
+        await chat_prompt(tokenizer, [Message.model_validate(message)], TemplateFields(), DIALECT, context=100)
 
     assert refused.value.body["param"] == "messages"
     assert tokenizer.lengths == [STRETCH]

@@ -375,7 +375,7 @@ def test_a_variable_can_not_take_the_place_of_the_template_or_the_messages(
 def test_without_a_template_conversations_are_refused(tmp_path: Path) -> None:
     tokenizer = load(save(sentencepiece(metaspace=False), tmp_path, chat_template=None))
 
-    assert not tokenizer.has_chat_template
+    assert tokenizer.chat_template is None
     with pytest.raises(NoChatTemplate, match="completions"):
         chat(tokenizer, user("a"))
 

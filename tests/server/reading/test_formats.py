@@ -1,6 +1,8 @@
+import orjson
 import pytest
 
-from server.reading.pieces import CallBegun, Piece, Text
+from server.reading.formats import FORMATS
+from server.reading.pieces import CallArguments, CallBegun, Piece, Text
 from tests.server.reading.texts import call, read, reader_of
 
 LOOK = '{"at": "}\\"{", "n": [1, {"b": null}]}'
@@ -200,3 +202,19 @@ def test_a_call_that_breaks_once_it_has_begun_stays_and_the_rest_is_text(
 )
 def test_nothing_is_said_behind_the_last_call_that_may_be_made(format: str, text: str) -> None:
     assert read(reader_of(format, most=1), text) == call(0, "look", "{}")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_reads_what_it_writes(format: str) -> None:
+    calls = [("look", '{"at": "x\\"}", "n": [1, null]}'), ("get_weather", "{}")]
+
+    pieces = read(reader_of(format), FORMATS[format].write(calls))
+
+    assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["look", "get_weather"]
+    arguments = [orjson.loads(piece.text) for piece in pieces if isinstance(piece, CallArguments)]
+    assert arguments == [{"at": 'x"}', "n": [1, None]}, {}]
+
+
+@pytest.mark.parametrize("arguments", ["{bad", "[1]"])
+def test_arguments_that_are_no_object_are_written_as_one_text(arguments: str) -> None:
+    assert FORMATS["pythonic"].write([("look", arguments)]) == f"[look(arguments='{arguments}')]"

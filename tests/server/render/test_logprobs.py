@@ -51,7 +51,7 @@ def test_a_stop_token_is_listed_by_completions_alone() -> None:
     delta = ended(output(0), output(4, in_text=False))
 
     listed = completion_logprobs(delta, reply(), text_start=3)
-    chat = chat_logprobs(delta, reply())
+    chat = chat_logprobs(delta.tokens, reply())
 
     assert listed is not None
     assert chat is not None
@@ -78,8 +78,8 @@ def test_what_stands_behind_a_stop_string_is_listed_by_nobody() -> None:
 
 
 def test_a_control_token_has_bytes_only_where_it_is_in_the_text() -> None:
-    shown = chat_logprobs(ended(output(4)), reply(skip_special=False))
-    skipped = chat_logprobs(ended(output(4)), reply())
+    shown = chat_logprobs([output(4)], reply(skip_special=False))
+    skipped = chat_logprobs([output(4)], reply())
 
     assert shown is not None
     assert skipped is not None
@@ -88,5 +88,5 @@ def test_a_control_token_has_bytes_only_where_it_is_in_the_text() -> None:
 
 
 def test_nothing_is_listed_where_nothing_was_asked_for() -> None:
-    assert chat_logprobs(ended(output(0)), reply(top_logprobs=None)) is None
+    assert chat_logprobs([output(0)], reply(top_logprobs=None)) is None
     assert completion_logprobs(ended(output(0)), reply(top_logprobs=None), text_start=0) is None

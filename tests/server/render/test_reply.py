@@ -23,8 +23,9 @@ def test_details_are_zero_and_never_null() -> None:
 def test_a_reason_is_one_of_openais() -> None:
     usage = Usage(1, 0, 1)
 
-    assert finish_reason(End(FinishReason.STOP, usage)) == "stop"
-    assert finish_reason(End(FinishReason.LENGTH, usage)) == "length"
+    assert finish_reason(End(FinishReason.STOP, usage), calls=False) == "stop"
+    assert finish_reason(End(FinishReason.STOP, usage), calls=True) == "tool_calls"
+    assert finish_reason(End(FinishReason.LENGTH, usage), calls=True) == "length"
 
 
 def test_no_two_ids_are_the_same() -> None:

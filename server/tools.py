@@ -1,0 +1,93 @@
+"""Tools: which of a body's tools the prompt shows, which may be called, and whether one must be."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from server.errors import ApiError, unsupported
+from server.rules import wrong
+from server.wire.chat import ChatRequest, FunctionBody, FunctionTool
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a body offers its model. `shown` are in the prompt, of those `callable` may be called.
+
+    `required`: the answer is calls and nothing else. `single`: it has one call at most.
+    """
+
+    shown: tuple[FunctionBody, ...] = ()
+    callable: tuple[FunctionBody, ...] = ()
+    required: bool = False
+    single: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What may be called."""
+        return frozenset(function.name for function in self.callable)
+
+
+NOTHING = Offer()
+
+
+def offer_of(body: ChatRequest) -> Offer:
+    """What a body offers, or an ApiError that says what of it can't be."""
+    functions = tuple(tool.function for tool in body.tools or () if isinstance(tool, FunctionTool))
+    if num_dropped := len(body.tools or ()) - len(functions):
+        kinds = ",".join(sorted({tool.type for tool in body.tools or () if not isinstance(tool, FunctionTool)}))
+        log.warning("tools_dropped", extra={"fields": {"tools": num_dropped, "kinds": kinds[:200]}})
+    required, allowed = _choice(body.tool_choice, functions)
+    if body.tool_choice == "none" or not functions:
+        return NOTHING
+    return Offer(functions, allowed, required=required, single=body.parallel_tool_calls is False)
+
+
+def _choice(
+    choice: str | dict[str, object] | None, functions: tuple[FunctionBody, ...]
+) -> tuple[bool, tuple[FunctionBody, ...]]:
+    """Whether a call is required, and of which functions it may be."""
+    if choice is None or choice in ("none", "auto"):
+        return False, functions
+    if not functions:
+        raise wrong("tool_choice", "asks for a tool, and there are no `tools`")
+    match choice:
+        case "required":
+            return True, functions
+        case {"type": "function"}:
+            return True, _named([choice], functions)
+        case dict() if choice.get("type") == "allowed_tools":
+            return _allowed(choice, functions)
+    raise _hosted()
+
+
+def _allowed(choice: dict[str, object], functions: tuple[FunctionBody, ...]) -> tuple[bool, tuple[FunctionBody, ...]]:
+    """The `allowed_tools` choice, whose fields stand in an object of that name, or beside its type."""
+    match choice.get("allowed_tools", choice):
+        case {"mode": "auto" | "required" as mode, "tools": [_, *_] as tools}:
+            return mode == "required", _named(tools, functions)
+    raise wrong("tool_choice.allowed_tools", "needs a `mode`, auto or required, and `tools`")
+
+
+def _named(choices: Sequence[object], functions: tuple[FunctionBody, ...]) -> tuple[FunctionBody, ...]:
+    """The functions that are named."""
+    names = {_name(choice) for choice in choices}
+    known = {function.name for function in functions}
+    if not names <= known:
+        raise wrong("tool_choice", "names a function that is not among `tools`")
+    return tuple(function for function in functions if function.name in names)
+
+
+def _name(choice: object) -> str:
+    """The name in `{"type": "function", "function": {"name": …}}`, or beside the type."""
+    match choice:
+        case {"type": "function", "function": {"name": str() as name}} | {"type": "function", "name": str() as name}:
+            return name
+        case {"type": "function"}:
+            raise wrong("tool_choice.function.name", "is required")
+    raise _hosted()
+
+
+def _hosted() -> ApiError:
+    return unsupported("tool_choice", "names a tool that is not run here; functions alone can be chosen")
