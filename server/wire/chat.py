@@ -113,7 +113,7 @@ class OtherTool(Wire):
 
 
 def _tool_tag(tool: object) -> str | None:
-    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    kind = tool.get("type") if isinstance(tool, Mapping) else getattr(tool, "type", None)
     if not isinstance(kind, str):
         return None
     return "<function>" if kind == "function" else "<other>"
