@@ -158,6 +158,12 @@ class ServerSettings(Section):
     max_json_depth: int = Field(default=64, ge=1, le=512, description="deepest nesting of a request body")
     drain_seconds: float = Field(default=30.0, ge=0, description="how long running requests may finish at the end")
     keep_alive_seconds: float = Field(default=15.0, gt=0, description="silence in a stream before a keep-alive comment")
+    resume_seconds: float = Field(
+        default=300.0, ge=0, description="how long a stream whose client left can be resumed; 0: not at all"
+    )
+    resume_bytes: BodyBytes = Field(
+        default=64 * MIB, description="most memory of streams that are sent or can be resumed, such as 64MiB"
+    )
     idle_connection_seconds: int = Field(default=75, ge=1, description="how long an idle connection is kept")
     tool_format: Literal["auto", "hermes", "llama", "pythonic", "mistral", "none"] = Field(
         default="auto", description="how the model writes calls of tools; auto: as its chat template tells"

@@ -27,7 +27,7 @@ class Account:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._metrics = metrics
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._exchange = exchange
         self._clock = clock
         self._began = clock()
@@ -58,6 +58,15 @@ class Account:
             return Outcome.FAILED
         return Outcome.REFUSED
 
+    @property
+    def prompt_tokens(self) -> int:
+        """What the engine was asked to read."""
+        return self._prompt_tokens or 0
+
+    def move(self, request: Request) -> None:
+        """The client has come back in another request: its line in the log has the counts."""
+        self._exchange = getattr(request.state, "exchange", None)
+
     def open(self, *, prompt_tokens: int) -> None:
         """The engine has taken the request."""
         self._prompt_tokens, self._generated_tokens = prompt_tokens, 0
@@ -72,7 +81,7 @@ class Account:
             return
         self._closed = True
         self._metrics.observe(
-            endpoint=self._endpoint,
+            endpoint=self.endpoint,
             outcome=outcome,
             seconds=self._clock() - self._began,
             prompt_tokens=self._prompt_tokens,

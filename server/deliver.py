@@ -1,20 +1,26 @@
 """Deliver: run a body's requests and send the answer, whole or as it grows, while its client is there."""
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from config.settings import Settings
 from engine.request import Request
 from server.account import Account
-from server.recorder import Outcome
+from server.door import EngineDoor
+from server.errors import ApiError
+from server.middleware import owner_of
+from server.recorder import Endpoint, Outcome
 from server.respond import json_response
-from server.service import EngineDoor
-from server.sse import EventStream, Renderer
+from server.service import Service
+from server.sse import EventStream, Teller
 from server.streams import Parts, Streams, gather, open_streams
 from server.tasks import unless_gone
+from server.telling import Renderer, Telling
+
+_NUMBER = re.compile(r"[0-9]{1,12}")  # of an event; more digits than any answer needs
 
 
 class Answer(Renderer, Protocol):
@@ -32,14 +38,38 @@ def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, 
     return streams
 
 
-def stream(streams: Streams, answer: Answer, account: Account, settings: Settings) -> Response:
-    """The answer as it grows."""
+def stream(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
+    """The answer as it grows. A client that loses it can ask for the rest."""
+    service = Service.of(request)
+    telling = Telling(
+        streams, answer, account, keeper=service.records, endpoint=account.endpoint, owner=owner_of(request)
+    )
+    service.records.add(telling)
+    return _told(telling, service, start=0)
+
+
+def rest(request: HttpRequest, endpoint: Endpoint) -> Response | None:
+    """The rest of an answer, where the request says which event of it was the last to arrive."""
+    last = request.headers.get("last-event-id")
+    if last is None:
+        return None
+    service = Service.of(request)
+    id, _, number = last.rpartition(":")
+    telling = service.records.find(id, endpoint=endpoint, owner=owner_of(request))
+    start = int(number) + 1 if _NUMBER.fullmatch(number) else None
+    if telling is None or start is None or telling.record.since(start) is None:
+        message = "no answer of this key has this event, or it is no longer kept"
+        raise ApiError(404, message, code="stream_not_found", param="Last-Event-ID")
+    telling.account.move(request)
+    return _told(telling, service, start=start)
+
+
+def _told(telling: Teller, service: Service, *, start: int) -> Response:
     return EventStream(
-        streams,
-        answer,
-        account,
-        keep_alive_seconds=settings.server.keep_alive_seconds,
-        send_seconds=settings.engine.slow_reader_seconds,
+        telling,
+        start=start,
+        keep_alive_seconds=service.settings.server.keep_alive_seconds,
+        send_seconds=service.settings.engine.slow_reader_seconds,
     )
 
 

@@ -20,7 +20,7 @@ from server.vllm_metrics import vllm_families
 
 # What a scrape shows at zero before it first happens.
 STAGES = ("plan", "execute", "commit", "publish")
-ROLLBACKS = ("preempted", "step_failed", "stale", "rejected")
+ROLLBACKS = ("preempted", "parked", "step_failed", "stale", "rejected")
 DRAFTERS = ("prompt_lookup", "prediction", "draft_model", "grammar")
 
 

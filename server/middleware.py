@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from pydantic import SecretStr
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import Kind, failure_response
@@ -84,7 +85,7 @@ class Keys:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the rest of the application if the request may pass."""
-        if scope["type"] != "http" or not self._digests or self._is_open(scope) or self._has_key(scope):
+        if scope["type"] != "http" or not self._digests or self._is_open(scope) or self._admits(scope):
             await self._app(scope, receive, send)
             return
         response = failure_response(
@@ -99,13 +100,23 @@ class Keys:
     def _is_open(self, scope: Scope) -> bool:
         return scope["method"] == "OPTIONS" or scope["path"].removeprefix("/v1") in self._open_paths
 
-    def _has_key(self, scope: Scope) -> bool:
-        found = False
+    def _admits(self, scope: Scope) -> bool:
+        """Whether it has a key; whose it is goes on with the request."""
+        owner = ""
         for given in _given_keys(scope):
             digest = sha256(given).digest()
             for known in self._digests:
-                found |= compare_digest(digest, known)
-        return found
+                if compare_digest(digest, known):
+                    owner = digest.hex()
+        scope.setdefault("state", {})["owner"] = owner
+        return bool(owner)
+
+
+def owner_of(request: Request) -> str:
+    """Whose key a request came with: what it makes is theirs alone. Where no keys are asked for all are one owner."""
+    owner = getattr(request.state, "owner", "")
+    assert isinstance(owner, str)
+    return owner
 
 
 def _given_keys(scope: Scope) -> list[bytes]:

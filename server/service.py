@@ -1,21 +1,22 @@
 """Service: what the routes are handed. The model comes when it has loaded, and may be lost again."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Protocol, Self
+from typing import Self
 
 from starlette.requests import Request as HttpRequest
 
 from config.settings import Settings
-from engine.request import Delta, Grammar, Request
-from engine.stats import ModelInfo, Snapshot
-from engine.text import Tokenizer, Vocabulary
+from engine.stats import ModelInfo
+from engine.text import Tokenizer
 from server.dialect import Dialect, dialect_of
+from server.door import Built, EngineDoor
 from server.errors import ApiError, unavailable
 from server.recorder import RequestMetrics
+from server.records import Records
 from server.version import VERSION
 
 
@@ -27,61 +28,6 @@ class State(StrEnum):
     DRAINING = "draining"
     STALLED = "stalled"  # a model step takes too long
     STOPPED = "engine_stopped"
-
-
-class DeltaSource(Protocol):
-    """The engine's DeltaStream, as the server uses it: read it to the end, or close it."""
-
-    def __aiter__(self) -> AsyncIterator[Delta]:
-        """The deltas of all choices."""
-        ...
-
-    def close(self) -> None:
-        """Abort what has not ended."""
-        ...
-
-
-class EngineDoor(Protocol):
-    """The engine, as the server uses it."""
-
-    info: ModelInfo
-    vocabulary: Vocabulary
-
-    @property
-    def accepting(self) -> bool:
-        """Whether new requests are taken."""
-        ...
-
-    @property
-    def stalled(self) -> bool:
-        """Whether a step takes too long."""
-        ...
-
-    async def prepare(self, grammar: Grammar) -> None:
-        """Make a grammar ready for requests, or raise the RequestRefused that says why not."""
-        ...
-
-    def open(self, request: Request) -> DeltaSource:
-        """Queue a request, or raise the RequestRefused that says why not."""
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """Everything that can be seen, now."""
-        ...
-
-
-class Built(Protocol):
-    """A loaded model."""
-
-    @property
-    def engine(self) -> EngineDoor:
-        """What runs it."""
-        ...
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """What reads and writes its text."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +53,7 @@ class Service:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings
         self.requests = RequestMetrics()
+        self.records = Records(seconds=settings.server.resume_seconds, max_bytes=settings.server.resume_bytes)
         self.started = int(clock())  # seconds since 1970
         self.failed = False
         self._clock = clock

@@ -1,17 +1,16 @@
 """Streams: the answers to all prompts of one body, opened together and read as one."""
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-
-from anyio import BrokenResourceError, create_memory_object_stream
-from anyio.streams.memory import MemoryObjectSendStream
 
 from engine.errors import EngineStopped
 from engine.request import Delta, End, FinishReason, Request
 from server.account import Account
+from server.door import DeltaSource, EngineDoor
 from server.errors import blaming, from_engine
-from server.service import DeltaSource, EngineDoor
 from server.tasks import task_group
 
 
@@ -31,64 +30,107 @@ class Streams:
 
     def __init__(self, sources: Sequence[DeltaSource]) -> None:
         self._sources = tuple(sources)
+        self._table = _Table(len(sources))
 
     def close(self) -> None:
         """Abort what has not ended. Safe twice."""
         for source in self._sources:
             source.close()
 
+    def park(self) -> None:
+        """The client has left and may come back."""
+        for source in self._sources:
+            source.park()
+
+    def unpark(self) -> None:
+        """The client has come back."""
+        for source in self._sources:
+            source.unpark()
+
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncIterator[Arrival]]:
-        """What arrives for any prompt, in the order of arriving. Leaving aborts what still runs.
+        """What arrives for any prompt, in the order of arriving. Who leaves and reads again has missed nothing.
 
         Raises an ApiError where a choice ended in any other way than by itself.
         """
-        try:
-            if len(self._sources) == 1:
-                yield _Arrivals(0, self._sources[0])
-            else:
-                async with _merged(self._sources) as arrivals:
-                    yield arrivals
-        finally:
-            self.close()
+        if len(self._sources) == 1:
+            yield _Arrivals(self._sources[0])
+            return
+        async with task_group() as group:
+            for number, source in enumerate(self._sources):
+                group.start_soon(self._table.lay, number, source)
+            yield _Taken(self._table)
+            group.cancel_scope.cancel()
 
 
 class _Arrivals(AsyncIterator[Arrival]):
-    """The deltas of one prompt."""
+    """The deltas of one prompt alone."""
 
-    def __init__(self, prompt: int, source: DeltaSource) -> None:
-        self._prompt = prompt
+    def __init__(self, source: DeltaSource) -> None:
         self._deltas = aiter(source)
 
     async def __anext__(self) -> Arrival:
         delta = await anext(self._deltas)
         _check(delta.end)
-        return Arrival(self._prompt, delta)
+        return Arrival(0, delta)
+
+
+class _Table:
+    """Where all prompts' deltas are laid, at most one of each: whoever reads slowly is felt by all."""
+
+    def __init__(self, num_prompts: int) -> None:
+        self._arrivals: deque[Arrival] = deque()
+        self._free = [asyncio.Event() for _ in range(num_prompts)]
+        self._changed = asyncio.Event()
+        self._unended = set(range(num_prompts))
+        for event in self._free:
+            event.set()
+
+    async def lay(self, number: int, source: DeltaSource) -> None:
+        """Bring one prompt's deltas, each once the one before is taken. Cancelled, it has lost none."""
+        free, deltas = self._free[number], aiter(source)
+        while True:
+            await free.wait()
+            try:
+                delta = await anext(deltas)
+            except StopAsyncIteration:
+                break
+            self._arrivals.append(Arrival(number, delta))
+            free.clear()
+            self._changed.set()
+        self._unended.discard(number)
+        self._changed.set()
+
+    async def take(self) -> Arrival | None:
+        """The next arrival, or None after the last of all prompts."""
+        while not self._arrivals:
+            if not self._unended:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        arrival = self._arrivals.popleft()
+        self._free[arrival.prompt].set()
+        return arrival
+
+
+class _Taken(AsyncIterator[Arrival]):
+    """What is taken from the table."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+
+    async def __anext__(self) -> Arrival:
+        arrival = await self._table.take()
+        if arrival is None:
+            raise StopAsyncIteration
+        _check(arrival.delta.end)
+        return arrival
 
 
 def _check(end: End | None) -> None:
     """Raise what ended a choice, unless it ended by itself."""
     if end is not None and end.reason in (FinishReason.ERROR, FinishReason.ABORT):
         raise from_engine(end.error or EngineStopped())
-
-
-@asynccontextmanager
-async def _merged(sources: Sequence[DeltaSource]) -> AsyncIterator[AsyncIterator[Arrival]]:
-    """All prompts' deltas through one channel, which holds none: whoever reads slowly is felt by all."""
-    async with task_group() as group:
-        sender, receiver = create_memory_object_stream[Arrival]()
-        with sender, receiver:
-            for number, source in enumerate(sources):
-                group.start_soon(_forward, _Arrivals(number, source), sender.clone())
-            sender.close()
-            yield receiver
-            group.cancel_scope.cancel()
-
-
-async def _forward(arrivals: AsyncIterator[Arrival], sender: MemoryObjectSendStream[Arrival]) -> None:
-    with sender, suppress(BrokenResourceError):  # nobody reads any more
-        async for arrival in arrivals:
-            await sender.send(arrival)
 
 
 def open_streams(engine: EngineDoor, requests: Sequence[Request], *, param: str) -> Streams:
@@ -105,12 +147,15 @@ def open_streams(engine: EngineDoor, requests: Sequence[Request], *, param: str)
 
 
 async def gather(streams: Streams, account: Account) -> Parts:
-    """Read everything; each choice's deltas become one."""
+    """Read everything; each choice's deltas become one. Leaving early aborts what still runs."""
     parts: dict[tuple[int, int], list[Delta]] = {}
-    async with streams.reading() as arrivals:
-        async for arrival in arrivals:
-            account.count(arrival.delta)
-            parts.setdefault((arrival.prompt, arrival.delta.choice), []).append(arrival.delta)
+    try:
+        async with streams.reading() as arrivals:
+            async for arrival in arrivals:
+                account.count(arrival.delta)
+                parts.setdefault((arrival.prompt, arrival.delta.choice), []).append(arrival.delta)
+    finally:
+        streams.close()
     return {key: join(parts[key]) for key in sorted(parts)}
 
 

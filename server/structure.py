@@ -9,9 +9,9 @@ import orjson
 
 from engine.request import Grammar, Syntax
 from server.body import is_deeper
+from server.door import EngineDoor
 from server.errors import blaming, unsupported
 from server.rules import wrong
-from server.service import EngineDoor
 from server.wire.sampling import ResponseFormat, StructuredOutputs, StructureFields
 
 MAX_SCHEMA_DEPTH = 64

@@ -99,6 +99,8 @@ class FakeStream:
         self.request = request
         self.closed = False
         self.ended = False
+        self.parked = False
+        self.num_parks = 0
         self._turns: list[tuple[_Choice, Iterator[Delta]]] = []
         for number, script in enumerate(scripts):
             choice = _Choice(request, number, script, context)
@@ -109,8 +111,9 @@ class FakeStream:
 
     async def __anext__(self) -> Delta:
         while self._turns and not self.closed:
-            choice, deltas = self._turns.pop(0)
+            choice, deltas = self._turns[0]
             await choice.waits()
+            del self._turns[0]
             delta = next(deltas, None)
             if delta is not None:
                 self._turns.append((choice, deltas))
@@ -121,6 +124,15 @@ class FakeStream:
     def close(self) -> None:
         """Say no more."""
         self.closed = True
+
+    def park(self) -> None:
+        """Wait for the client to come back."""
+        self.parked = True
+        self.num_parks += 1
+
+    def unpark(self) -> None:
+        """Go on."""
+        self.parked = False
 
 
 class _Choice:

@@ -29,6 +29,8 @@ EVENT = TypeAdapter[ChatChunk | ErrorEnvelope](ChatChunk | ErrorEnvelope)
 )
 async def create_chat_completion(request: Request) -> Response:
     """Answer a conversation, whole or as a stream of events."""
+    if (rest := deliver.rest(request, Endpoint.CHAT_COMPLETIONS)) is not None:
+        return rest
     service = Service.of(request)
     with Account.of(request, service.requests, Endpoint.CHAT_COMPLETIONS) as account:
         body = await read_body(request, ChatRequest, max_depth=service.settings.server.max_json_depth)
@@ -48,5 +50,5 @@ async def create_chat_completion(request: Request) -> Response:
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
         if body.stream:
-            return deliver.stream(streams, answer, account, service.settings)
+            return deliver.stream(request, streams, answer, account)
         return await deliver.whole(request, streams, answer, account)

@@ -35,6 +35,8 @@ EVENT = TypeAdapter[Completion | ErrorEnvelope](Completion | ErrorEnvelope)
 )
 async def create_completion(request: Request) -> Response:
     """Continue one text or several, whole or as a stream of events."""
+    if (rest := deliver.rest(request, Endpoint.COMPLETIONS)) is not None:
+        return rest
     service = Service.of(request)
     with Account.of(request, service.requests, Endpoint.COMPLETIONS) as account:
         body = await read_body(request, CompletionRequest, max_depth=service.settings.server.max_json_depth)
@@ -57,7 +59,7 @@ async def create_completion(request: Request) -> Response:
 
         streams = deliver.start(loaded.engine, asked, account, param="prompt")
         if body.stream:
-            return deliver.stream(streams, answer, account, service.settings)
+            return deliver.stream(request, streams, answer, account)
         return await deliver.whole(request, streams, answer, account)
 
 

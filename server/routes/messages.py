@@ -40,6 +40,8 @@ EVENT = TypeAdapter[MessageEvent | MessagesErrorEnvelope](MessageEvent | Message
 )
 async def create_message(request: Request) -> Response:
     """Answer a conversation in Anthropic's shape, whole or as a stream of events."""
+    if (rest := deliver.rest(request, Endpoint.MESSAGES)) is not None:
+        return rest
     service = Service.of(request)
     with Account.of(request, service.requests, Endpoint.MESSAGES) as account:
         body = await read_body(request, MessagesRequest, max_depth=service.settings.server.max_json_depth)
@@ -57,7 +59,7 @@ async def create_message(request: Request) -> Response:
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
         if body.stream:
-            return deliver.stream(streams, answer, account, service.settings)
+            return deliver.stream(request, streams, answer, account)
         return await deliver.whole(request, streams, answer, account)
 
 

@@ -103,9 +103,11 @@ def test_a_scrape_does_not_wait_for_the_step_that_it_sees(hold: Path) -> None:
     assert sample(text, "tidemark_positions_total", event="computed") == len(LONG)
 
 
-def test_a_client_that_leaves_is_counted_and_its_cache_is_free_again(hold: Path) -> None:
+@pytest.mark.parametrize("resume_seconds", [0, 300])
+def test_a_client_that_leaves_is_counted_and_its_cache_is_free_again(hold: Path, resume_seconds: int) -> None:
+    flags = ("--hold", str(hold), "--free-steps", "1", "--server-resume-seconds", str(resume_seconds))
     with (
-        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
+        ServerProcess(SCRIPTED, *flags) as server,
         server.ready_client() as client,
     ):
         asked = {"model": "scripted", "prompt": LONG, "max_tokens": 40_000, "stream": True}
@@ -115,7 +117,8 @@ def test_a_client_that_leaves_is_counted_and_its_cache_is_free_again(hold: Path)
         text = wait_until_quiet(client)
 
     assert sample(text, "tidemark_client_disconnects_total") == 1
-    assert sample(text, "tidemark_requests_total", outcome="aborted") == 1
+    assert sample(text, "tidemark_requests_total", outcome="aborted") == (resume_seconds == 0)
+    assert sample(text, "tidemark_requests_parked") == (resume_seconds > 0)
     assert sample(text, "tidemark_kv_blocks", state="allocated") == 0
     assert sample(text, "tidemark_positions_total", event="published") >= 1
 

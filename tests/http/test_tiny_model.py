@@ -1,6 +1,7 @@
 """The whole server over a tiny random model: what the fake engine can't show."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from config.settings import CacheSettings, EngineSettings, ModelSettings, Settings
 from engine.build import build
 from server.service import Service
-from tests.http.clients import chunks_of, listening
+from tests.http.clients import chunks_of, frames_of, listening
 from tests.tiny import MAX_CONTEXT, make_tiny_model_folder
 
 pytestmark = pytest.mark.anyio
@@ -144,7 +145,9 @@ async def test_bias_stops_and_limits_do_what_they_say(model: ModelSettings) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_client_that_left_leaves_nothing_behind(model: ModelSettings, stream: bool) -> None:
+async def test_a_client_that_left_leaves_nothing_that_runs_waits_or_holds_a_block(
+    model: ModelSettings, stream: bool
+) -> None:
     async with serving(model) as client:
         body = text(n=3, stream=stream, max_tokens=400, ignore_eos=True)
         async with asyncio.TaskGroup() as group:
@@ -153,8 +156,58 @@ async def test_a_client_that_left_leaves_nothing_behind(model: ModelSettings, st
                 pass
             asking.cancel()
         async with asyncio.timeout(60):
-            while (ledger := (await client.get("/ledger")).json())["sequences"]:
+            while (ledger := (await client.get("/ledger")).json())["running"]:
                 pass
 
     assert ledger["running"] == ledger["waiting"] == ledger["paused"] == 0
+    assert ledger["parked"] == (3 if stream else 0)
     assert ledger["pool"]["allocated"] == ledger["pool"]["shared"] == 0
+
+
+@pytest.mark.parametrize("num_lost", [0, 2])
+async def test_a_stream_that_is_left_again_and_again_says_what_it_would_have_said(
+    model: ModelSettings, num_lost: int
+) -> None:
+    body = text(prompt=["the one", "in the"], n=2, seed=5, temperature=1.2, max_tokens=24, ignore_eos=True)
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    async with serving(model) as client:
+        expected = (await client.post(TEXT, json=body)).text
+        frames: list[dict[str, str]] = []
+        while not frames or frames[-1]["data"] != "[DONE]":
+            headers = {"last-event-id": frames[-1]["id"]} if frames else {}
+            frames += await first_frames(client, body, headers, count=7)
+            if frames[-1]["data"] != "[DONE]":
+                del frames[len(frames) - num_lost :]
+        async with asyncio.timeout(60):
+            while (ledger := (await client.get("/ledger")).json())["sequences"]:
+                pass
+
+    id = frames[0]["id"].rpartition(":")[0]
+    assert [frame["id"] for frame in frames] == [f"{id}:{number}" for number in range(len(frames))]
+    resumed = [json.loads(frame["data"]) for frame in frames[:-1]]
+    assert said(resumed) == said(chunks_of(expected))
+    assert resumed[-1]["usage"]["completion_tokens"] == chunks_of(expected)[-1]["usage"]["completion_tokens"]
+    assert ledger["pool"]["allocated"] == ledger["pool"]["shared"] == 0
+
+
+async def first_frames(
+    client: httpx.AsyncClient, body: Body, headers: dict[str, str], *, count: int
+) -> list[dict[str, str]]:
+    """The first events of a stream, whose client then leaves."""
+    received = ""
+    async with client.stream("POST", TEXT, json={} if headers else body, headers=headers) as answer:
+        assert answer.status_code == 200
+        async for part in answer.aiter_text():
+            received += part
+            if received.count("\n\n") >= count or "[DONE]" in received:
+                break
+    return frames_of(received[: received.rindex("\n\n") + 2])
+
+
+def said(chunks: list[Body]) -> dict[int, str]:
+    """Each choice's text."""
+    texts: dict[int, str] = {}
+    for chunk in chunks:
+        for choice in chunk["choices"]:
+            texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
+    return texts

@@ -241,7 +241,7 @@ def test_refusals_and_rollbacks_keep_their_zeros_beside_what_happened() -> None:
         "draining": 0,
     }
     rollbacks = by_label(samples, "tidemark_rollbacks_total", "reason")
-    assert rollbacks == {"preempted": 2, "step_failed": 0, "stale": 0, "rejected": 0}
+    assert rollbacks == {"preempted": 2, "parked": 0, "step_failed": 0, "stale": 0, "rejected": 0}
 
 
 def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:

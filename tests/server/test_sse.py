@@ -1,49 +1,17 @@
 import asyncio
-from collections.abc import Iterable
 
 import pytest
 from starlette.types import Message
 
 from engine.errors import StepFailed
-from engine.request import Request, Sampling, Stopping
-from server.account import Account
-from server.errors import ApiError
-from server.events import Event, encode
-from server.recorder import Endpoint, Outcome, RequestMetrics
+from server.recorder import Outcome, RequestMetrics
+from server.records import Records
 from server.sse import COMMENT, EventStream
-from server.streams import Arrival, open_streams
 from tests.fakes import FakeEngine, Script
+from tests.server.tellings import a_telling, outcomes_of, said
 
 pytestmark = pytest.mark.anyio
 LONG = 3600.0  # seconds that no test waits
-
-
-class Plain:
-    """Renders the text alone."""
-
-    id = "told"
-
-    def __init__(self, *, broken: bool = False) -> None:
-        self._broken = broken
-
-    def first(self) -> Iterable[Event]:
-        return (Event(b"begun", "first"),)
-
-    def feed(self, arrival: Arrival) -> Iterable[Event]:
-        if self._broken:
-            raise ZeroDivisionError
-        return [Event(letter.encode()) for letter in arrival.delta.text]
-
-    def last(self) -> Iterable[Event]:
-        return (Event(b"end", "last"),)
-
-    def failed(self, error: ApiError) -> Iterable[Event]:
-        return (Event(f"{error.body['type']} {error.body['code']}".encode(), "error"),)
-
-
-def said(number: int, data: str, name: str = "") -> bytes:
-    """An event as it is sent."""
-    return encode(Event(data.encode(), name or None), f"told:{number}")
 
 
 class Connection:
@@ -80,27 +48,30 @@ class Case:
     """An event stream over a fake engine, ready to run."""
 
     def __init__(
-        self, script: Script, *, keep_alive: float = LONG, send: float = LONG, broken: bool = False, prompts: int = 1
+        self,
+        script: Script,
+        *,
+        keep_alive: float = LONG,
+        send: float = LONG,
+        broken: bool = False,
+        seconds: float = 0.0,
     ) -> None:
         self.engine = FakeEngine(script=lambda _request, _choice: script)
-        self.metrics = RequestMetrics()
+        self.records = Records(seconds=seconds, max_bytes=1 << 20)
         self.connection = Connection()
-        requests = [Request(str(n), (1,), Sampling(seed=0), Stopping(max_tokens=3)) for n in range(prompts)]
-        self.response = EventStream(
-            open_streams(self.engine, requests, param="prompt"),
-            Plain(broken=broken),
-            Account(self.metrics, Endpoint.COMPLETIONS, None),
-            keep_alive_seconds=keep_alive,
-            send_seconds=send,
-        )
+        self.metrics = RequestMetrics()
+        self.telling = a_telling(self.engine, self.records, metrics=self.metrics, broken=broken)
+        self.records.add(self.telling)
+        self._keep_alive = keep_alive
+        self._send = send
 
-    async def run(self) -> None:
-        await self.response({"type": "http"}, self.connection.receive, self.connection.send)
+    async def run(self, start: int = 0) -> None:
+        response = EventStream(self.telling, start=start, keep_alive_seconds=self._keep_alive, send_seconds=self._send)
+        await response({"type": "http"}, self.connection.receive, self.connection.send)
 
     @property
     def outcomes(self) -> list[Outcome]:
-        totals = self.metrics.view().totals
-        return [outcome for (_, outcome), count in totals.items() for _ in range(count)]
+        return outcomes_of(self.metrics)
 
     @property
     def complete(self) -> bool:
@@ -117,7 +88,7 @@ async def test_an_answer_is_sent_as_it_grows_and_closed() -> None:
     assert dict(start["headers"])[b"content-type"].startswith(b"text/event-stream")
     assert b"content-length" not in dict(start["headers"])
     assert [body["body"] for body in bodies] == [
-        said(0, "begun", "first"), said(1, "a"), said(2, "b"), said(3, "c"), said(4, "end", "last")
+        said(0, "begun", "first"), said(1, "a"), said(2, "b"), said(3, "c"), said(4, "end", "last"), b""
     ]  # fmt: skip
     assert case.complete
     assert case.engine.opened[0].closed
@@ -138,18 +109,30 @@ async def test_headers_and_what_comes_first_go_out_before_the_first_delta() -> N
     assert case.complete
 
 
-@pytest.mark.parametrize("prompts", [1, 3])
-async def test_a_client_that_leaves_closes_the_stream_while_it_waits(prompts: int) -> None:
-    case = Case(Script(gate=asyncio.Event(), gate_at=1), prompts=prompts)
+async def test_a_client_that_leaves_while_the_stream_waits_has_left_for_good_where_nothing_is_kept() -> None:
+    case = Case(Script(gate=asyncio.Event(), gate_at=1))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(case.run())
-        await case.connection.wait_for(said(prompts, "a"))
+        await case.connection.wait_for(said(1, "a"))
         case.connection.gone.set()
 
-    assert all(stream.closed for stream in case.engine.opened)
+    assert case.engine.opened[0].closed
     assert case.outcomes == [Outcome.ABORTED]
     assert b"data: end" not in case.connection.body
+
+
+async def test_a_client_that_leaves_parks_what_can_be_resumed() -> None:
+    case = Case(Script(gate=asyncio.Event(), gate_at=1), seconds=LONG)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(case.run())
+        await case.connection.wait_for(said(1, "a"))
+        case.connection.gone.set()
+
+    assert case.engine.opened[0].parked
+    assert not case.engine.opened[0].closed
+    assert case.outcomes == []
 
 
 async def test_a_client_that_leaves_closes_the_stream_while_a_send_is_blocked() -> None:
@@ -172,7 +155,7 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
     await case.run()
 
     assert case.engine.opened[0].closed
-    assert case.outcomes == [Outcome.FAILED]
+    assert case.outcomes == [Outcome.ABORTED]
     assert not case.complete
 
 
@@ -183,7 +166,7 @@ async def test_a_client_that_does_not_read_a_comment_is_given_up_too() -> None:
     await case.run()
 
     assert case.engine.opened[0].closed
-    assert case.outcomes == [Outcome.FAILED]
+    assert not case.complete
 
 
 async def test_silence_is_filled_with_comments() -> None:
@@ -207,27 +190,23 @@ async def test_an_answer_without_silence_has_no_comments() -> None:
     assert COMMENT not in case.connection.body
 
 
-@pytest.mark.parametrize("prompts", [1, 3])
-async def test_a_failure_of_the_engine_is_the_last_event(prompts: int) -> None:
-    case = Case(Script(failure=StepFailed(request_id="x", cause="boom"), failure_at=1), prompts=prompts)
+async def test_a_failure_of_the_engine_is_the_last_event() -> None:
+    case = Case(Script(failure=StepFailed(request_id="x", cause="boom"), failure_at=1))
 
     await case.run()
 
-    assert case.connection.sent[-1]["body"].endswith(b"event: error\ndata: server_error step_failed\n\n")
-    assert b"data: end" not in case.connection.body
+    assert case.connection.body.endswith(said(2, "server_error step_failed", "error"))
     assert case.complete
     assert case.outcomes == [Outcome.FAILED]
 
 
-async def test_a_fault_of_our_own_is_logged_and_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
-    case = Case(Script(), broken=True)
+async def test_an_answer_that_is_forgotten_leaves_the_connection_broken() -> None:
+    case = Case(Script())
+    case.telling.drop()
 
     await case.run()
 
-    assert case.connection.sent[-1]["body"] == said(1, "server_error None", "error")
-    assert b"ZeroDivision" not in case.connection.body
-    assert "ZeroDivisionError" in caplog.text
-    assert case.engine.opened[0].closed
+    assert case.connection.sent == []
 
 
 async def test_a_server_that_is_cancelled_closes_the_stream() -> None:

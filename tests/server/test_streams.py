@@ -52,10 +52,40 @@ async def test_leaving_early_closes_every_stream(num_prompts: int) -> None:
     engine = FakeEngine(script=lambda _request, _choice: Script(gate=asyncio.Event(), gate_at=1))
     streams = open_streams(engine, [request(str(number)) for number in range(num_prompts)], param="prompt")
 
-    async with streams.reading() as arrivals:
-        await anext(arrivals)
+    async with asyncio.TaskGroup() as group:
+        gathering = group.create_task(gather(streams, account()))
+        await asyncio.sleep(0)
+        gathering.cancel()
 
     assert [stream.closed for stream in engine.opened] == [True] * num_prompts
+
+
+@pytest.mark.parametrize("num_prompts", [1, 3])
+@pytest.mark.parametrize("count", range(1, 9))
+async def test_who_leaves_and_reads_again_has_missed_nothing(num_prompts: int, count: int) -> None:
+    streams = open_streams(FakeEngine(), [request(str(number)) for number in range(num_prompts)], param="prompt")
+    seen: list[tuple[int, str]] = []
+
+    while len(seen) < 3 * num_prompts:
+        async with streams.reading() as arrivals:
+            for _ in range(count):
+                arrival = await anext(arrivals, None)
+                if arrival is not None:
+                    seen.append((arrival.prompt, arrival.delta.text))
+                    await asyncio.sleep(0)
+
+    assert sorted(seen) == [(number, letter) for number in range(num_prompts) for letter in "abc"]
+
+
+async def test_a_client_that_leaves_parks_every_stream() -> None:
+    engine = FakeEngine()
+    streams = open_streams(engine, [request("x"), request("y")], param="prompt")
+
+    streams.park()
+    parked = [stream.parked for stream in engine.opened]
+    streams.unpark()
+
+    assert (parked, [stream.parked for stream in engine.opened]) == ([True, True], [False, False])
 
 
 @pytest.mark.parametrize("num_prompts", [1, 3])
@@ -81,6 +111,8 @@ async def test_an_end_that_nobody_asked_for_is_an_error() -> None:
 
         def close(self) -> None:
             pass
+
+        park = unpark = close
 
     with pytest.raises(ApiError) as caught:
         await gather(Streams([Aborted()]), account())

@@ -1,0 +1,71 @@
+"""The engine as the server uses it: what it opens, what can be seen of it, and what makes it."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from engine.request import Delta, Grammar, Request
+from engine.stats import ModelInfo, Snapshot
+from engine.text import Tokenizer, Vocabulary
+
+
+class DeltaSource(Protocol):
+    """The engine's DeltaStream, as the server uses it: read it to the end, or close it."""
+
+    def __aiter__(self) -> AsyncIterator[Delta]:
+        """The deltas of all choices."""
+        ...
+
+    def close(self) -> None:
+        """Abort what has not ended."""
+        ...
+
+    def park(self) -> None:
+        """Keep what has not ended, and compute nothing of it, until its client comes back."""
+        ...
+
+    def unpark(self) -> None:
+        """Go on where it stood."""
+        ...
+
+
+class EngineDoor(Protocol):
+    """The engine, as the server uses it."""
+
+    info: ModelInfo
+    vocabulary: Vocabulary
+
+    @property
+    def accepting(self) -> bool:
+        """Whether new requests are taken."""
+        ...
+
+    @property
+    def stalled(self) -> bool:
+        """Whether a step takes too long."""
+        ...
+
+    async def prepare(self, grammar: Grammar) -> None:
+        """Make a grammar ready for requests, or raise the RequestRefused that says why not."""
+        ...
+
+    def open(self, request: Request) -> DeltaSource:
+        """Queue a request, or raise the RequestRefused that says why not."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Everything that can be seen, now."""
+        ...
+
+
+class Built(Protocol):
+    """A loaded model."""
+
+    @property
+    def engine(self) -> EngineDoor:
+        """What runs it."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What reads and writes its text."""
+        ...
