@@ -33,6 +33,14 @@ def _is_messages(scope: Scope) -> bool:
 def messages_envelope(status: int, body: ErrorBody, *, request_id: str | None) -> MessagesErrorEnvelope:
     """An error in Anthropic's words."""
     kind = _TYPES.get(status) or ("api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP's
-    prefix = TOO_LONG if body["code"] == "context_length_exceeded" else ""
-    told = MessagesErrorBody(type=kind, message=prefix + body["message"])
+    told = MessagesErrorBody(type=kind, message=_message(status, body))
     return MessagesErrorEnvelope(type="error", error=told, request_id=request_id)
+
+
+def _message(status: int, body: ErrorBody) -> str:
+    """The error's own message, with the field at fault in front: nothing else in this envelope names it."""
+    message, param = body["message"], body["param"]
+    if body["code"] == "context_length_exceeded":
+        return TOO_LONG + message
+    named = param is None or status != 400 or message.startswith(f"{param}: ")  # noqa: PLR2004  # other errors have no field
+    return message if named else f"{param}: {message}"

@@ -1,7 +1,7 @@
 """Messages: Anthropic's body as a chat's, and what is wrong with the chat's in Anthropic's words."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from server.body import validated
@@ -9,8 +9,9 @@ from server.errors import ApiError
 from server.rules import wrong
 from server.turns import chat_messages, system_message
 from server.wire.chat import ChatRequest
-from server.wire.messages import ConversationFields, MessagesRequest, Tool, ToolChoice
+from server.wire.messages import ConversationFields, MessagesRequest, OutputConfig, Thinking, Tool, ToolChoice
 
+DEFAULT_EFFORT = "medium"
 COUNTED = {"max_tokens": 1}  # a conversation that is only counted makes no tokens
 
 # What a chat body's fields are called here. The first pattern that fits the whole path counts.
@@ -62,7 +63,7 @@ def _conversation(body: ConversationFields) -> dict[str, object]:
         "tools": [_tool(tool, f"tools[{place}]") for place, tool in enumerate(body.tools or ())] or None,
         "tool_choice": _choice(choice) if choice else None,
         "parallel_tool_calls": False if choice and choice.disable_parallel_tool_use else None,
-        "chat_template_kwargs": _template_kwargs(body),
+        "chat_template_kwargs": body.chat_template_kwargs,
         "chat_template": body.chat_template,
         **_output(body),
     }
@@ -102,20 +103,17 @@ def _choice(choice: ToolChoice) -> object:
     return {"type": "function", "function": {"name": choice.name}}
 
 
-def _template_kwargs(body: ConversationFields) -> Mapping[str, object] | None:
-    """The template's variables. Those that can be told whether to think look at `enable_thinking`."""
-    given = body.chat_template_kwargs
-    if body.thinking is None:
-        return given
-    return {"enable_thinking": body.thinking.type != "disabled"} | (given or {})
-
-
 def _output(body: ConversationFields) -> dict[str, object]:
-    config = body.output_config
-    if config is None:
-        return {}
+    config = body.output_config or OutputConfig()
     schema = config.format and {"name": "output", "schema": config.format.schema_, "strict": True}
     return {
-        "reasoning_effort": config.effort,
+        "reasoning_effort": _effort(body.thinking, config.effort),
         "response_format": {"type": "json_schema", "json_schema": schema} if schema else None,
     }
+
+
+def _effort(thinking: Thinking | None, effort: str | None) -> str | None:
+    """How much to think. Whoever asks for thinking and does not say how much gets the middle."""
+    if thinking is None:
+        return effort
+    return "none" if thinking.type == "disabled" else effort or DEFAULT_EFFORT

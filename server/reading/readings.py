@@ -58,3 +58,8 @@ class Readings:
         said.take(pieces)
         said.places.take(delta, pieces)
         return pieces
+
+    @property
+    def num_reasoning(self) -> int:
+        """How many tokens of all choices were reasoning."""
+        return sum(said.places.num_reasoning for said in self.said.values())

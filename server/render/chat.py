@@ -58,7 +58,8 @@ class Chat:
             system_fingerprint=reply.fingerprint,
             choices=[self._whole_choice(part) for part in parts.values()],
             usage=usage_body(
-                {key: part.end.usage for key, part in parts.items() if part.end}, num_reasoning=self._num_reasoning
+                {key: part.end.usage for key, part in parts.items() if part.end},
+                num_reasoning=self._readings.num_reasoning,
             ),
         )
         if reply.shows_tokens:
@@ -78,10 +79,6 @@ class Chat:
         if self._reply.shows_tokens:
             choice["token_ids"] = _ids(part)
         return choice
-
-    @property
-    def _num_reasoning(self) -> int:
-        return sum(said.places.num_reasoning for said in self._readings.said.values())
 
     # -- streamed ---------------------------------------------------------------------------------
 
@@ -104,7 +101,7 @@ class Chat:
         if not self._reply.shows_usage:
             return (DONE,)
         chunk = self._chunk([])
-        chunk["usage"] = usage_body(self._usages, num_reasoning=self._num_reasoning)
+        chunk["usage"] = usage_body(self._usages, num_reasoning=self._readings.num_reasoning)
         return (event(chunk), DONE)
 
     def failed(self, error: ApiError) -> Iterable[Event]:

@@ -6,6 +6,7 @@ from engine.request import End, FinishReason, Usage
 from server.envelopes import messages_envelope
 from server.errors import ApiError
 from server.events import Event, event
+from server.reading.pieces import joined
 from server.reading.readings import MakeReader, Readings
 from server.render.blocks import Blocks, content_of
 from server.streams import Arrival, Parts
@@ -43,23 +44,25 @@ class Messages:
         [part] = parts.values()
         assert part.end is not None, "a choice that was read to its end has one"
         events = [*self._blocks.take(self._readings.read(part)), *self._blocks.end()]
-        return self._message(content_of(events), _ended(part.end, calls=self._blocks.calls), part.end.usage)
+        ended = _ended(part.end, calls=self._blocks.calls)
+        return self._message(content_of(events), ended, self._usage(part.end.usage))
 
     # -- streamed ---------------------------------------------------------------------------------
 
     def first(self) -> Iterable[Event]:
         """The answer without content. What the cache had of the prompt is known at the end."""
-        empty = self._message([], _going_on(), Usage(self._prompt_tokens, cached_tokens=0, output_tokens=0))
+        nothing_yet = Usage(self._prompt_tokens, cached_tokens=0, output_tokens=0)
+        empty = self._message([], _going_on(), self._usage(nothing_yet))
         return _named([MessageStart(type="message_start", message=empty), Plain(type="ping")])
 
     def feed(self, arrival: Arrival) -> Iterable[Event]:
         """The events of one delta."""
         delta = arrival.delta
-        events: list[MessageEvent] = [*self._blocks.take(self._readings.read(delta))]
+        events: list[MessageEvent] = [*self._blocks.take(joined(self._readings.read(delta)))]
         if delta.end is not None:
             events += self._blocks.end()
             ended = _ended(delta.end, calls=self._blocks.calls)
-            events.append(MessageDelta(type="message_delta", delta=ended, usage=_delta_usage(delta.end.usage)))
+            events.append(MessageDelta(type="message_delta", delta=ended, usage=self._usage(delta.end.usage)))
         return _named(events)
 
     def last(self) -> Iterable[Event]:
@@ -72,7 +75,7 @@ class Messages:
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def _message(self, content: list[BlockBody], end: EndBody, usage: Usage) -> MessageBody:
+    def _message(self, content: list[BlockBody], end: EndBody, usage: DeltaUsageBody) -> MessageBody:
         return MessageBody(
             id=self.id,
             type="message",
@@ -80,8 +83,18 @@ class Messages:
             model=self._model,
             content=content,
             **end,
-            usage=_usage(usage),
+            usage=_with_the_rest(usage),
             diagnostics=None,
+        )
+
+    def _usage(self, usage: Usage) -> DeltaUsageBody:
+        return DeltaUsageBody(
+            input_tokens=usage.prompt_tokens - usage.cached_tokens,
+            cache_creation_input_tokens=0,
+            cache_read_input_tokens=usage.cached_tokens,
+            output_tokens=usage.output_tokens,
+            output_tokens_details=OutputDetails(thinking_tokens=self._readings.num_reasoning),
+            server_tool_use=None,
         )
 
 
@@ -110,20 +123,9 @@ def _reason(end: End, *, calls: bool) -> StopReason:
     return "stop_sequence" if isinstance(end.matched, str) else "end_turn"
 
 
-def _delta_usage(usage: Usage) -> DeltaUsageBody:
-    return DeltaUsageBody(
-        input_tokens=usage.prompt_tokens - usage.cached_tokens,
-        cache_creation_input_tokens=0,
-        cache_read_input_tokens=usage.cached_tokens,
-        output_tokens=usage.output_tokens,
-        output_tokens_details=OutputDetails(thinking_tokens=0),
-        server_tool_use=None,
-    )
-
-
-def _usage(usage: Usage) -> MessageUsageBody:
+def _with_the_rest(usage: DeltaUsageBody) -> MessageUsageBody:
     return MessageUsageBody(
-        **_delta_usage(usage),
+        **usage,
         cache_creation=CacheCreationBody(ephemeral_5m_input_tokens=0, ephemeral_1h_input_tokens=0),
         inference_geo=None,
         service_tier="standard",

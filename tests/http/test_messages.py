@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from engine.errors import ChatTemplateFailed, EngineError, QueueFull, SlowReader, StepFailed
+from engine.errors import ChatTemplateFailed, EngineError, GrammarRefused, QueueFull, SlowReader, StepFailed
+from engine.request import Syntax
 from server.recorder import Endpoint, Outcome
 from tests.fakes import CONTEXT, FakeEngine, FakeTokenizer, Script, make_service, make_settings
 from tests.http.clients import client_of, frames_of
@@ -159,6 +160,30 @@ async def test_tokens_are_counted_as_the_prompt_will_have_them() -> None:
 
     assert counted.json() == short.json() == {"input_tokens": said["usage"]["input_tokens"]}
     assert wrong.json()["error"]["message"].startswith("messages: ")
+
+
+SCHEMA = {"type": "object", "properties": {"height": {"type": "number"}}}
+
+
+async def test_an_answer_follows_the_schema_that_it_is_asked_for() -> None:
+    engine = FakeEngine()
+    output = {"format": {"type": "json_schema", "schema": SCHEMA}}
+
+    await whole(body(output_config=output), engine=engine)
+
+    [request] = engine.requests
+    assert request.grammar is not None
+    assert (request.grammar.syntax, orjson.loads(request.grammar.source)) == (Syntax.JSON_SCHEMA, SCHEMA)
+
+
+async def test_a_schema_that_can_not_be_followed_is_400_and_named() -> None:
+    engine = FakeEngine(grammar_refusal=GrammarRefused(syntax="JSON schema", reason="no such type"))
+
+    error = await refused(
+        body(output_config={"format": {"type": "json_schema", "schema": {"type": "objekt"}}}), engine=engine
+    )
+
+    assert error["message"] == "output_config.format.schema: the JSON schema can't be used: no such type"
 
 
 async def refused(asked: object, *, engine: FakeEngine | None = None, status: int = 400) -> Body:

@@ -54,3 +54,23 @@ def test_a_prompt_that_is_too_long_says_so_in_the_words_that_agents_know() -> No
     told = messages_envelope(400, body("context_length_exceeded"), request_id=None)
 
     assert told["error"]["message"] == "prompt is too long: x: is wrong"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "want"),
+    [
+        (400, "is wrong", "x: is wrong"),
+        (400, "x: is wrong", "x: is wrong"),
+        (404, "no such model", "no such model"),
+    ],
+)
+def test_the_field_at_fault_stands_in_front(status: int, message: str, want: str) -> None:
+    told = messages_envelope(status, ErrorBody(message=message, type="t", param="x", code=None), request_id=None)
+
+    assert told["error"]["message"] == want
+
+
+def test_an_error_about_no_field_is_told_as_it_is() -> None:
+    told = messages_envelope(400, ErrorBody(message="no JSON", type="t", param=None, code=None), request_id=None)
+
+    assert told["error"]["message"] == "no JSON"

@@ -19,8 +19,7 @@ def translated(**fields: object) -> ChatRequest:
 
 def tools_of(chat: ChatRequest) -> list[Json]:
     """The chat's tools as JSON, without what was not asked for."""
-    tools: list[Json] = chat.model_dump(exclude_none=True)["tools"]
-    return tools
+    return [tool.model_dump(exclude_none=True) for tool in chat.tools or ()]
 
 
 def refusal(**fields: object) -> str | None:
@@ -89,26 +88,37 @@ def test_a_choice_of_tools_has_the_chats_name(choice: Json, want: object) -> Non
     assert translated(tools=[TOOL], tool_choice=choice).tool_choice == want
 
 
+def test_calls_beside_each_other_can_be_forbidden() -> None:
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+
+    assert translated(tools=[TOOL], tool_choice=choice).parallel_tool_calls is False
+    assert translated(tools=[TOOL], tool_choice={"type": "auto"}).parallel_tool_calls is None
+
+
 @pytest.mark.parametrize(
-    ("thinking", "given", "want"),
+    ("thinking", "effort", "want"),
     [
-        ({"type": "enabled", "budget_tokens": 2048}, None, {"enable_thinking": True}),
-        ({"type": "adaptive"}, {"a": 1}, {"enable_thinking": True, "a": 1}),
-        ({"type": "disabled"}, None, {"enable_thinking": False}),
-        ({"type": "disabled"}, {"enable_thinking": True}, {"enable_thinking": True}),
-        (None, {"a": 1}, {"a": 1}),
+        ({"type": "enabled", "budget_tokens": 2048}, None, "medium"),
+        ({"type": "adaptive"}, "max", "max"),
+        ({"type": "disabled"}, "high", "none"),
+        (None, "low", "low"),
         (None, None, None),
     ],
 )
-def test_templates_are_told_whether_to_think(thinking: object, given: object, want: object) -> None:
-    assert translated(thinking=thinking, chat_template_kwargs=given).chat_template_kwargs == want
+def test_how_much_to_think_is_an_effort(thinking: object, effort: object, want: str | None) -> None:
+    assert translated(thinking=thinking, output_config={"effort": effort}).reasoning_effort == want
+
+
+def test_variables_of_the_template_are_kept() -> None:
+    assert translated(chat_template_kwargs={"a": 1}).chat_template_kwargs == {"a": 1}
 
 
 def test_a_schema_of_the_answer_is_a_response_format() -> None:
     chat = translated(output_config={"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}})
 
     assert chat.response_format is not None
-    assert chat.response_format.type == "json_schema"
+    assert chat.response_format.json_schema is not None
+    assert chat.response_format.json_schema.schema_ == SCHEMA
 
 
 @pytest.mark.parametrize(
