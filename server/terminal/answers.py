@@ -5,13 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from server.terminal.client import Broken, ChatError, Client, Json, NoServer, Refused
+from server.terminal.client import ChatError, Client, Json, NoServer, Refused
 from server.terminal.counts import Counts
 from server.terminal.events import Received
 
 DONE = "[DONE]"
 TRIES = 4  # to take up an answer that broke off
 PAUSE_SECONDS = 1.0  # before each of them
+
+
+class Broken(ChatError):
+    """The connection was lost before the answer's end, for good."""
 
 
 @dataclass(frozen=True, slots=True)

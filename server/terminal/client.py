@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
@@ -32,10 +32,6 @@ class Refused(ChatError):
     def __init__(self, message: str, *, status: int, code: str | None = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
-
-
-class Broken(ChatError):
-    """The connection was lost before the answer's end."""
 
 
 class Client:
@@ -109,12 +105,10 @@ def _is_port(parts: SplitResult) -> bool:
 
 
 def _lines(answer: HTTPResponse) -> Iterator[bytes]:
-    """The answer's lines. A connection that ends before the answer does is Broken."""
-    try:
+    """The answer's lines, as far as they come: an answer tells its own end, so a lost connection is no news here."""
+    with suppress(OSError, HTTPException):
         while line := answer.readline():
             yield line
-    except (OSError, HTTPException):
-        raise Broken("the connection was lost") from None
 
 
 def _refusal(answer: HTTPResponse) -> Refused:

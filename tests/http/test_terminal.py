@@ -4,16 +4,22 @@ import fcntl
 import os
 import pty
 import select
+import socket
 import subprocess
 import sys
 import termios
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from server.terminal.answers import Answers, Piece
+from server.terminal.client import Client
+from server.terminal.counts import Counts
 from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
 
 
@@ -71,6 +77,65 @@ def test_a_wrong_key_is_one_line(url: str) -> None:
 
     assert done.returncode == 1
     assert done.stderr == "tidemark: the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS\n"
+
+
+@contextmanager
+def cutting(url: str, after: list[int]) -> Iterator[str]:
+    """What passes everything on to a server, but cuts its answers, one connection each, after so many bytes."""
+    left = list(after)
+    there = urlsplit(url)
+
+    def serve(listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            with client, socket.create_connection((there.hostname, there.port)) as server:
+                pass_on(client, server, left.pop(0) if left else None)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE_SECONDS)
+
+
+def pass_on(client: socket.socket, server: socket.socket, limit: int | None) -> None:
+    """Both ways until either side ends, or the server has said so much."""
+    passed = 0
+    while limit is None or passed < limit:
+        for ready in select.select([client, server], [], [], PATIENCE_SECONDS)[0]:
+            data = ready.recv(256)
+            if not data:
+                return
+            if ready is server:
+                passed += len(data)
+                client.sendall(data if limit is None else data[: limit - passed + len(data)])
+            else:
+                server.sendall(data)
+
+
+def text_of(parts: Iterable[Piece | Counts]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Piece))
+
+
+@pytest.mark.parametrize("after", [[900], [900, 700], [3000, 401]])
+def test_an_answer_whose_connection_breaks_goes_on_where_it_broke(url: str, after: list[int]) -> None:
+    body = {"model": "scripted", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 40, "stream": True}
+    body["stream_options"] = {"include_usage": True}
+
+    def ask(address: str) -> list[Piece | Counts]:
+        pauses: list[float] = []
+        return list(Answers(Client(address, "key"), clock=time.monotonic, pause=pauses.append).ask(body))
+
+    with cutting(url, after) as through:
+        parts = ask(through)
+
+    assert text_of(parts) == text_of(ask(url))
+    assert isinstance(parts[-1], Counts)
+    assert parts[-1].made == 40
 
 
 class Terminal:

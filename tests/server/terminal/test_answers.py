@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from server.terminal.answers import TRIES, Answers, Piece
-from server.terminal.client import Broken, ChatError, Client, Refused
+from server.terminal.answers import TRIES, Answers, Broken, Piece
+from server.terminal.client import ChatError, Client, Refused
 from server.terminal.counts import Counts
 from tests.server.terminal.scripted import MODELS, answer, error, events, serving
 

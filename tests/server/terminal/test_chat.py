@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from server.console import Console
-from server.terminal.answers import Answers, Piece
+from server.terminal.answers import Answers, Broken, Piece
 from server.terminal.chat import Chat
-from server.terminal.client import Broken, ChatError, Client, Refused
+from server.terminal.client import ChatError, Client, Refused
 from server.terminal.counts import Counts
 from server.terminal.screen import Screen
 from server.terminal.talk import Talk
