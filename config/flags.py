@@ -10,6 +10,7 @@ SHORT = {
     "model.path": "--model",
     "model.name": "--served-model-name",
     "model.aliases": "--model-alias",
+    "model.draft_path": "--draft-model",
     "model.weights": "--weights",
     "model.kernels": "--kernels",
     "model.num_threads": "--num-threads",

@@ -51,6 +51,9 @@ class ModelSettings(Section):
     path: Text = Field(description="a folder of safetensors, a .gguf file or a hub id")
     name: Auto[Text] = Field(default=None, description="the id it is served under; auto: from the path")
     aliases: tuple[Text, ...] = Field(default=(), description="more names that it answers to")
+    draft_path: Auto[Text] = Field(
+        default=None, description="a smaller model with the same tokenizer that guesses tokens ahead; auto: none"
+    )
     weights: Literal["auto", "float32", "bfloat16", "int8", "int4"] = Field(
         default="auto", description="the bits that matrices are kept in; auto: those that the file has"
     )

@@ -168,7 +168,7 @@ class Admission:
 
     def _start(self, sequence: Sequence, match: Match, now: float) -> None:
         self._tables.seat(sequence, match)
-        sequence.ledger.admit(match.num_positions)
+        sequence.ledger.admit(match.num_positions, self._tables.drafted_upto(sequence))
         if sequence.cached_tokens is None:
             sequence.cached_tokens = match.num_positions
             sequence.admitted_at = now

@@ -49,6 +49,7 @@ def build(settings: Settings, *, progress: Callable[[str], None]) -> Built:
 def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
     # Imported here, so that whoever needs no model waits for no torch.
     from engine.model.assemble import Sizes, assemble  # noqa: PLC0415
+    from engine.model.draft_model import open_draft_model  # noqa: PLC0415
     from engine.model.load import open_model  # noqa: PLC0415
     from engine.model.memory import free_bytes  # noqa: PLC0415
     from engine.model.runner import make_runner  # noqa: PLC0415
@@ -58,6 +59,9 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
     progress("reading the tokenizer")
     tokenizer = load_tokenizer(str(opened.path), chat_template=settings.model.chat_template)
     parts = assemble(opened, settings.model, settings.cache, progress=progress)
+    drafting = open_draft_model(settings, parts, tokenizer.vocabulary, progress=progress)
+    if drafting is not None:
+        parts = drafting.beside(parts)
     cache = plan_cache(
         parts.layout,
         settings.cache,
@@ -66,8 +70,10 @@ def _build(settings: Settings, progress: Callable[[str], None]) -> Built:
         context_length=opened.context_length,
     )
     sizes = Sizes(cache.num_units, settings.cache.block_size, settings.engine.max_step_positions, cache.num_slots)
-    progress(f"reading {opened.config.model_type} weights from {opened.path.name}")
-    runner = make_runner(lambda: parts.make_forward(sizes))
+    for each in [opened] if drafting is None else [drafting.opened, opened]:
+        progress(f"reading {each.config.model_type} weights from {each.path.name}")
+    make_guesser = None if drafting is None else drafting.maker(sizes, table=parts.layout.table_beside)
+    runner = make_runner(lambda: parts.make_forward(sizes), make_guesser=make_guesser)
     info = _info(settings, opened, parts, cache, runner.forward.weights)
     engine = Engine(
         runner=runner,
@@ -97,12 +103,13 @@ def _grammars(settings: EngineSettings, tokenizer: Tokenizer, info: ModelInfo) -
 def _tables(
     settings: Settings, opened: "OpenedModel", layout: Layout, sizes: CacheSizes, info: ModelInfo
 ) -> BlockTables:
+    cache = (info.cache.layout, info.cache.dtype)
     return BlockTables(
         layout,
         sizes,
         block_size=settings.cache.block_size,
         fingerprint=" ".join(
-            (str(opened.path), info.architecture, info.dtype, info.runs_on, info.cache.layout, info.cache.dtype)
+            map(str, (opened.path, info.architecture, info.dtype, info.runs_on, *cache, info.draft_model))
         ),
         prefix_caching=settings.cache.prefix_caching,
     )
@@ -120,6 +127,7 @@ def _info(settings: Settings, opened: "OpenedModel", parts: "Assembly", sizes: C
         runs_on=parts.runs_on,
         cache=_cache_info(parts.layout, sizes, block_size),
         embedding_size=opened.config.hidden_size,
+        draft_model=parts.draft_model,
         row_tile=parts.row_tile,
     )
 

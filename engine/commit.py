@@ -76,13 +76,15 @@ class Commit:
             self._roster.move(sequence, State.WAITING)
 
     def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
-        output = self._output_of(sequence)
+        output, fed_upto = self._output_of(sequence), _fed_upto(chunk, sequence)
+        chunk = chunk.with_guesses(result.guesses)
         sequence.prompt_logprobs.extend(result.scores)
         if chunk.pool is not None:
             sequence.pooled, sequence.pooled_upto = result.pooled, chunk.stop
         accepted, stop = self._accept(sequence, output, _standing(chunk, result))
         computed = chunk.owed_stop + max(0, len(accepted) - 1)
         sequence.ledger.commit(Computed(computed), Accepted(sequence.ledger.accepted + len(accepted)))
+        sequence.ledger.draft(self._tables.settled(sequence, fed_upto))
         if sequence.ledger.computed >= sequence.failed_upto:
             sequence.failures = 0
         self._tables.index(sequence)
@@ -92,7 +94,7 @@ class Commit:
         if sequence.request.chooses_nothing and sequence.num_owed == 0:
             stop = _Stop(FinishReason.LENGTH)
         end = None if stop is None else End(stop.reason, sequence.usage, stop.matched, stop.error)
-        return self._advance(sequence, output, end, accepted)
+        return self._advance(sequence, output, end, accepted, chunk.drafts)
 
     def _accept(
         self, sequence: Sequence, output: _Output, chosen: tuple[Chosen, ...]
@@ -124,7 +126,7 @@ class Commit:
         self._stats.count_drafts(chunk.source, chunk.num_drafts, num_kept)
         sequence.drafts_kept[chunk.source] += num_kept
         sequence.drafts_fallen[chunk.source] += num_fallen
-        self._drafts.observe(sequence, num_drafts=chunk.num_drafts, num_kept=num_kept)
+        self._drafts.observe(sequence, chunk.source, num_drafts=chunk.num_drafts, num_kept=num_kept)
         if num_fallen:
             self._stats.rollbacks["rejected"] += 1
 
@@ -133,7 +135,14 @@ class Commit:
         output = self._output_of(sequence)
         return self._advance(sequence, output, End(reason, sequence.usage, error=error), ())
 
-    def _advance(self, sequence: Sequence, output: _Output, end: End | None, accepted: tuple[int, ...]) -> Advance:
+    def _advance(
+        self,
+        sequence: Sequence,
+        output: _Output,
+        end: End | None,
+        accepted: tuple[int, ...],
+        drafts: tuple[int, ...] = (),
+    ) -> Advance:
         delta = _delta(sequence, output, end)
         if end is not None:
             self._tables.release(sequence)
@@ -142,7 +151,7 @@ class Commit:
             self._grammars.forget(sequence)
             del self._outputs[sequence.id]
         publish_upto = sequence.num_prompt + output.num_released
-        return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted)
+        return Advance(sequence.id, sequence.ledger.marks, publish_upto, delta, accepted, drafts)
 
     def _output_of(self, sequence: Sequence) -> _Output:
         if sequence.id not in self._outputs:
@@ -173,6 +182,11 @@ def _fits(ticket: Ticket, chunk: Chunk, sequence: Sequence, incarnation: int) ->
     """Whether a result is this chunk's own, and the sequence still stands where the chunk began."""
     now = (sequence.epoch, incarnation, sequence.ledger.computed)
     return ticket == chunk.ticket and (ticket.epoch, ticket.incarnation, ticket.base) == now
+
+
+def _fed_upto(chunk: Chunk, sequence: Sequence) -> int:
+    """Where the draft model has come to: behind all of its guesses but the last, which it has not computed."""
+    return sequence.ledger.drafted if chunk.feed is None else chunk.feed.stop + max(0, chunk.num_guesses - 1)
 
 
 def _standing(chunk: Chunk, result: ChunkResult) -> tuple[Chosen, ...]:

@@ -66,7 +66,12 @@ class Engine:
         self._limits = Limits(settings.max_step_positions, settings.max_logit_rows)
         self._pace = Pace(settings.max_step_seconds, row_tile=info.row_tile)
         self._grammars = grammars or no_grammars(info.vocabulary_size)
-        self._drafts = Drafts(sources or {}, max_tokens=settings.max_draft_tokens, grammars=self._grammars)
+        self._drafts = Drafts(
+            sources or {},
+            max_tokens=settings.max_draft_tokens,
+            grammars=self._grammars,
+            draft_context=info.draft_model.context_length if info.draft_model else None,
+        )
         self._commit = Commit(
             tables=tables,
             roster=self._roster,
@@ -228,7 +233,7 @@ class Engine:
             self._step_started_at = None
         ended = self._clock()
         outcome = self._commit.commit(plan, result, incarnation=self._runner.incarnation, now=ended)
-        self._pace.observe(load_of(plan.chunks), ended - began)
+        self._pace.observe(load_of(plan.chunks), ended - began, result.guessing_seconds)
         self._num_failed_steps = 0
         self._unpublished.extend(outcome.advances)
         self._issued = (plan, blocks)

@@ -5,6 +5,7 @@ from typing import NamedTuple, NewType
 
 Planned = NewType("Planned", int)
 Computed = NewType("Computed", int)
+Drafted = NewType("Drafted", int)
 Accepted = NewType("Accepted", int)
 Published = NewType("Published", int)
 
@@ -42,15 +43,24 @@ class Ledger:
     """The four marks of one sequence: exclusive upper bounds on positions, counted from 0.
 
     Moved by `admit`, `plan`, `commit`, `publish` and invalidation alone, each through the method of
-    its name. `accepted` and `published` never go down.
+    its name. `accepted` and `published` never go down. Beside them is `drafted`, the draft model's own `computed`.
     """
 
-    __slots__ = ("_accepted", "_computed", "_highest_computed", "_planned", "_positions", "_prompt", "_published")
+    __slots__ = (
+        "_accepted",
+        "_computed",
+        "_drafted",
+        "_highest_computed",
+        "_planned",
+        "_positions",
+        "_prompt",
+        "_published",
+    )
 
     def __init__(self, *, prompt_tokens: int, positions: Positions) -> None:
         self._prompt = prompt_tokens
         self._positions = positions
-        self._planned = self._computed = self._highest_computed = 0
+        self._planned = self._computed = self._drafted = self._highest_computed = 0
         self._accepted = self._published = prompt_tokens
 
     @property
@@ -62,6 +72,11 @@ class Ledger:
     def computed(self) -> Computed:
         """Everything below has valid state in every cache group, for exactly the accepted tokens."""
         return Computed(self._computed)
+
+    @property
+    def drafted(self) -> Drafted:
+        """Everything below has valid rows of the draft model, for exactly the accepted tokens."""
+        return Drafted(self._drafted)
 
     @property
     def accepted(self) -> Accepted:
@@ -85,11 +100,13 @@ class Ledger:
         """Whether an issued step has not been committed yet."""
         return self._planned != self._computed
 
-    def admit(self, hit: int) -> None:
-        """Start at the `hit` positions that the prefix cache holds already."""
+    def admit(self, hit: int, drafted: int = 0) -> None:
+        """Start at the `hit` positions that the prefix cache holds already, the first ones the draft model's too."""
         assert self._planned == self._computed == 0, "admitted twice"
         assert 0 <= hit < self._accepted, "a hit leaves at least one token to compute"
+        assert 0 <= drafted <= hit, "the draft model is never ahead"
         self._planned = self._computed = hit
+        self._drafted = drafted
         self._highest_computed = max(self._highest_computed, hit)
 
     def plan(self, upto: Planned) -> None:
@@ -111,6 +128,11 @@ class Ledger:
         self._accepted = accepted
         self._highest_computed = max(self._highest_computed, computed)
 
+    def draft(self, upto: Drafted) -> None:
+        """Move `drafted`: a commit knows which of the draft model's rows are of tokens that stand."""
+        assert 0 <= upto <= self._computed, "the draft model is never ahead"
+        self._drafted = upto
+
     def publish(self, upto: Published) -> None:
         """Raise `published`: everything below `upto` is in the client's stream."""
         assert self._published <= upto <= self._accepted, "published is a growing prefix of accepted"
@@ -119,10 +141,10 @@ class Ledger:
 
     def invalidate(self) -> None:
         """The cache is gone: nothing is computed any more, what was accepted and published stands."""
-        self._planned = self._computed = 0
+        self._planned = self._computed = self._drafted = 0
 
     def check(self) -> None:
         """Assert the laws that hold whenever no move is half done."""
-        assert 0 <= self._computed <= self._planned, self.marks
+        assert 0 <= self._drafted <= self._computed <= self._planned, (self._drafted, self.marks)
         assert self._prompt <= self._published <= self._accepted, self.marks
         assert self._computed <= self._accepted, self.marks

@@ -3,12 +3,13 @@
 A step's time is taken as the sum of four parts: what it takes without any prompt (a fixed part, each
 stream, and what the streams read), the prompts' positions, the rows of logits beyond the streams' own, and
 the streams' drafts, each a position and a row, which the kernels may compute by tiles of rows.
+What a draft model does first is measured apart.
 How each part grows is fixed by the constants below, roughly; what a unit of it costs is learned, each from
 the steps that show it. So no two costs can be mistaken for each other, however alike the steps are.
 """
 
 from collections.abc import Iterable, Sequence as Run
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.sequence import Sequence
 from engine.stats import PaceView
@@ -36,6 +37,8 @@ CAUTION_SCORE = 4.0  # and a row of logits may cost several positions
 LOOK_DRAFTS_EVERY = 128  # of so many steps in a row with drafts, one shows what the streams take without
 DRIFT = 1 / 8  # by which the price of drafts moves to what streams add, with each step that shows nothing of it
 TILE_UNITS = FIXED_UNITS  # what a further tile of rows costs, until it is measured: the weights are gone through again
+MAX_FED = 1 << 20  # positions, where nothing is known of what they cost
+FADING = 1 - 1 / 4096  # of what the draft model costs, with each step without it: what seemed too dear is tried again
 
 
 def prompt_work(start: int, count: int) -> float:
@@ -66,18 +69,25 @@ class Load:
     """What a step computes, in the terms that its time depends on.
 
     `work` is that of everything but the streams, in plain positions; `num_scores` its rows of logits.
-    `num_drafts` are the streams' drafted positions.
+    `num_drafts` are the streams' drafted positions. The draft model computes `num_fed` positions in `num_rounds`.
     """
 
     streams: Streams
     work: float = 0.0
     num_scores: int = 0
     num_drafts: int = 0
+    num_rounds: int = 0
+    num_fed: int = 0
+
+    @property
+    def guessing_units(self) -> float:
+        """What the draft model does, in its own plain positions."""
+        return FIXED_UNITS * self.num_rounds + self.num_fed
 
 
 def load_of(chunks: Iterable[Chunk]) -> Load:
     """The load of a step's chunks."""
-    count = context = num_scores = num_drafts = 0
+    count = context = num_scores = num_drafts = num_rounds = num_fed = 0
     work = 0.0
     for chunk in chunks:
         if chunk.owed_stop - chunk.start == 1 and chunk.choose is not None and chunk.score is None:
@@ -87,7 +97,10 @@ def load_of(chunks: Iterable[Chunk]) -> Load:
         else:
             work += prompt_work(chunk.start, len(chunk.tokens))
             num_scores += chunk.num_logit_rows
-    return Load(Streams(count, context), work, num_scores, num_drafts)
+        if chunk.feed is not None:
+            num_rounds = max(num_rounds, 1, chunk.num_guesses)
+            num_fed += len(chunk.feed.tokens) + max(0, chunk.num_guesses - 1)
+    return Load(Streams(count, context), work, num_scores, num_drafts, num_rounds, num_fed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +136,31 @@ class DraftPrice:
         """The price of so many together."""
         return self.token * count + self.tile * _num_opened(self.rows, count, self.row_tile)
 
+    def behind(self, count: int) -> "DraftPrice":
+        """The same behind so many that are drafted already."""
+        return replace(self, rows=self.rows + count)
+
 
 def _num_opened(rows: int, count: int, row_tile: int | None) -> int:
     """Tiles that `count` rows more open."""
     return 0 if row_tile is None else -(-(rows + count) // row_tile) - -(-rows // row_tile)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPrice:
+    """What guesses of the draft model cost in the next step, in seconds: each round, and each token in it."""
+
+    fixed: float
+    token: float
+
+    @property
+    def least(self) -> float:
+        """The least that one more token costs."""
+        return self.token
+
+    def of(self, count: int, num_rounds: int) -> float:
+        """The price of so many tokens in so many rounds."""
+        return self.fixed * num_rounds + self.token * count
 
 
 class Pace:
@@ -140,6 +174,7 @@ class Pace:
         "_alone",
         "_beside",
         "_draft",
+        "_guess",
         "_max_step_seconds",
         "_rest",
         "_row_tile",
@@ -158,6 +193,7 @@ class Pace:
         self._score = 0.0  # for a row of logits
         self._draft = 0.0  # for a drafted position with its row of logits; what a stream adds, until drafts show it
         self._tile = 0.0  # for a tile of rows that drafts open
+        self._guess = 0.0  # for a position of the draft model; a round of it has a fixed part beside
         self._until_look = LOOK_EVERY - 1  # steps with streams and prompts
         self._until_bare = 0  # steps with drafts, until one without shows again what streams take
 
@@ -181,6 +217,14 @@ class Pace:
         """What drafts behind these streams cost; None for a step that has to show what they take without."""
         return DraftPrice(self._draft, self._tile, streams.count, self._row_tile) if self._until_bare else None
 
+    def price_of_rounds(self) -> RoundPrice:
+        """What the draft model's guesses cost; nothing before the first ones."""
+        return RoundPrice(self._guess * FIXED_UNITS, self._guess)
+
+    def num_fed_within(self, seconds: float) -> int:
+        """How many positions the draft model computes in so many seconds, at least none."""
+        return max(0, int(seconds / self._guess - FIXED_UNITS)) if self._guess else MAX_FED
+
     def seconds_of(self, streams: Streams) -> float:
         """How long a step with these streams alone takes."""
         return self._rest * streams.units
@@ -197,8 +241,10 @@ class Pace:
 
     # -- what a step shows --------------------------------------------------------------------
 
-    def observe(self, load: Load, seconds: float) -> None:
-        """Take how long a step took from its issue to its end."""
+    def observe(self, load: Load, seconds: float, guessing_seconds: float = 0.0) -> None:
+        """Take how long a step took from its issue to its end, and how much of it the draft model."""
+        seconds -= guessing_seconds
+        self._learn_guess(load, guessing_seconds)
         is_mixed = load.streams.count > 0 and load.work > 0
         is_look = is_mixed and self._until_look == 0
         self._until_look = self._until_look - 1 if is_mixed and not is_look else LOOK_EVERY - 1
@@ -213,6 +259,13 @@ class Pace:
         surprise = self._learn(load, seconds, LOOK_WEIGHT if is_look else WEIGHT)
         if is_mixed and not is_look and abs(surprise) > SURPRISE:
             self._until_look = 0
+
+    def _learn_guess(self, load: Load, seconds: float) -> None:
+        if not load.num_rounds:
+            self._guess *= FADING
+        elif seconds > 0:
+            cost = seconds / load.guessing_units
+            self._guess = _moved(self._guess, cost / self._guess - 1, WEIGHT) if self._guess else cost
 
     def _learn(self, load: Load, seconds: float, weight: float) -> float:
         """Move the one cost that the step shows; return how far the step was from what was expected, relative to it."""
@@ -256,6 +309,8 @@ class Pace:
             position_beside=self._beside,
             draft=self._draft,
             draft_tile=self._tile,
+            round=self._guess * FIXED_UNITS,
+            guess=self._guess,
             score=self._score,
         )
 

@@ -2,11 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
-from engine.draft.drafts import Draft, Drafts
-from engine.draft.share import Offer, share_drafts
+from engine.draft.drafts import Drafts
+from engine.drafting import DraftRoom, Grant, add_drafts
 from engine.ledger import Planned
 from engine.pace import Pace, Prices, as_streams
 from engine.roster import Roster
@@ -23,25 +23,6 @@ class Limits:
 
     max_positions: int
     max_logit_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """`count` positions of one sequence, from its `computed` mark on, and behind them the tokens of a draft."""
-
-    sequence: Sequence
-    count: int
-    draft: Draft | None = None
-
-    @property
-    def num_drafts(self) -> int:
-        """How many tokens are drafted."""
-        return 0 if self.draft is None else len(self.draft.tokens)
-
-    @property
-    def upto(self) -> int:
-        """The `planned` mark that the grant leads to."""
-        return self.sequence.ledger.computed + self.count + self.num_drafts
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +46,13 @@ def plan_step(roster: Roster, tables: BlockTables, limits: Limits, pace: Pace, d
     grants = _share_step(sound, limits, pace)
     if not _streams_alone(grants):
         return _fit(grants, roster, tables)
-    drafted = _add_drafts(grants, limits, tables, pace, drafts)
+    room = DraftRoom(_room_for_drafts(grants, limits, tables), limits.max_positions)
+    drafted = add_drafts(grants, room, tables, pace, drafts)
     return Decision(drafted) if _all_fit(drafted, tables) else _fit(grants, roster, tables)
 
 
 def _streams_alone(grants: list[Grant]) -> bool:
     return bool(grants) and all(_chooses(grant.sequence, grant.count) and grant.count == 1 for grant in grants)
-
-
-def _add_drafts(
-    grants: list[Grant], limits: Limits, tables: BlockTables, pace: Pace, drafts: Drafts
-) -> tuple[Grant, ...]:
-    """The grants of a step of streams alone, with the drafts that it is worth."""
-    streams = as_streams([grant.sequence for grant in grants])
-    most, price = _room_for_drafts(grants, limits, tables), pace.price_of_drafts(streams)
-    if most <= 0 or price is None:
-        return tuple(grants)
-    found = [drafts.draft(grant.sequence) for grant in grants]
-    counts = share_drafts(
-        [Offer(0, 0.0) if draft is None else Offer(len(draft.tokens), draft.chance) for draft in found],
-        most=most,
-        num_tokens=len(grants),
-        seconds=pace.seconds_of(streams),
-        price=price,
-    )
-    return tuple(
-        grant if draft is None or count == 0 else replace(grant, draft=draft.cut(count))
-        for grant, draft, count in zip(grants, found, counts, strict=True)
-    )
 
 
 def _room_for_drafts(grants: list[Grant], limits: Limits, tables: BlockTables) -> int:
@@ -254,6 +214,8 @@ def _issue(grant: Grant, incarnation: int, tables: BlockTables) -> Chunk:
         num_drafts=grant.num_drafts,
         source=grant.draft.source if grant.draft else "",
         pool=_pool(sequence, grant.count),
+        feed=grant.feed,
+        num_guesses=grant.draft.num_guesses if grant.draft else 0,
     )
     sequence.ledger.plan(Planned(upto))
     return chunk

@@ -118,6 +118,14 @@ class CacheInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftModelInfo:
+    """What guesses for the model that is served."""
+
+    name: str
+    context_length: int  # positions; a longer sequence goes on without it
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What is served."""
 
@@ -130,6 +138,7 @@ class ModelInfo:
     runs_on: str  # the path of the model step and what computes it
     cache: CacheInfo
     embedding_size: int  # values of an embedding
+    draft_model: DraftModelInfo | None = None
     row_tile: int | None = None  # rows that the model step computes together, where the first of them costs most
 
 
@@ -154,6 +163,8 @@ class PaceView:
     position_beside: float = 0.0  # in one with streams
     draft: float = 0.0  # a drafted position and its row of logits
     draft_tile: float = 0.0  # a tile of rows that drafts open, beside its rows
+    round: float = 0.0  # of the draft model, whoever takes part
+    guess: float = 0.0  # a position that the draft model computes
     score: float = 0.0  # a row of logits beyond the streams' own
 
 
@@ -197,7 +208,8 @@ class StepRow:
     `planned` is the mark as the step was issued, the others as they stand once it is committed and
     published. `tables` are as they were when the step was issued; `slot` had
     the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
-    The last tokens of the chunk were `drafts` by `source`, and the first `num_kept` of them stood.
+    The last tokens of the chunk were `drafts` by `source`, and the first `num_kept` of them stood. Of accepted tokens
+    the draft model computed the positions `fed`, beside them those of all its guesses but the last.
     """
 
     sequence: str
@@ -213,6 +225,7 @@ class StepRow:
     drafts: tuple[int, ...] = ()
     source: str = ""
     num_kept: int = 0
+    fed: tuple[int, int] | None = None
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:

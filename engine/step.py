@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 from engine.ledger import Marks
 from engine.request import Delta, Sampling, TokenLogprob
 
+GUESSING = "guess"  # the stage of a step in which the draft model runs
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -100,11 +102,25 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class Feed:
+    """What the draft model computes of a sequence's accepted tokens: `tokens` at position `start` and on."""
+
+    start: int
+    tokens: tuple[int, ...]
+
+    @property
+    def stop(self) -> int:
+        """One past the last position."""
+        return self.start + len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """One sequence's positions in a step: `tokens` at `ticket.base` and on.
 
-    The last `num_drafts` tokens are guesses by `source`. A chunk that has drafts chooses, and does so behind
-    each of them as well.
+    The last `num_drafts` positions are drafts by `source`. A chunk that has drafts chooses, and does so behind
+    each of them as well. `num_guesses` of them have no token yet: the draft model guesses these in the same step, one
+    after the other, once it has computed the `feed`.
     """
 
     ticket: Ticket
@@ -114,6 +130,8 @@ class Chunk:
     num_drafts: int = 0
     source: str = ""
     pool: Pool | None = None
+    feed: Feed | None = None
+    num_guesses: int = 0
 
     @property
     def start(self) -> int:
@@ -123,7 +141,7 @@ class Chunk:
     @property
     def stop(self) -> int:
         """One past the last position."""
-        return self.ticket.base + len(self.tokens)
+        return self.ticket.base + len(self.tokens) + self.num_guesses
 
     @property
     def owed_stop(self) -> int:
@@ -132,8 +150,13 @@ class Chunk:
 
     @property
     def drafts(self) -> tuple[int, ...]:
-        """The guesses."""
-        return self.tokens[len(self.tokens) - self.num_drafts :]
+        """The drafted tokens, as far as they are known."""
+        return self.tokens[self.owed_stop - self.start :]
+
+    def with_guesses(self, guesses: tuple[int, ...]) -> "Chunk":
+        """The same chunk once the draft model has guessed."""
+        assert len(guesses) == self.num_guesses, "as many guesses as there are places for"
+        return replace(self, tokens=(*self.tokens, *guesses), num_guesses=0) if guesses else self
 
     @property
     def num_chosen(self) -> int:
@@ -161,7 +184,12 @@ class Plan:
     @property
     def num_positions(self) -> int:
         """Positions that the step computes."""
-        return sum(len(chunk.tokens) for chunk in self.chunks)
+        return sum(chunk.stop - chunk.start for chunk in self.chunks)
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether the draft model has to do something for it."""
+        return any(chunk.feed is not None for chunk in self.chunks)
 
     @property
     def pooled_rows(self) -> tuple[int, ...]:
@@ -204,12 +232,14 @@ class ChunkResult:
 
     `chosen` is empty where none was asked for; else it has one token for each draft that stands, and one more.
     `pooled` is the sum that the chunk's `pool` asked for, with what was added.
+    `guesses` are the drafted tokens that the chunk had places for.
     """
 
     ticket: Ticket
     chosen: tuple[Chosen, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
     pooled: bytes = b""
+    guesses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +250,18 @@ class StepResult:
     chunks: tuple[ChunkResult, ...]
     seconds: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def guessing_seconds(self) -> float:
+        """How long the draft model took."""
+        return dict(self.seconds).get(GUESSING, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Advance:
     """What a commit did to one sequence: its marks (published not yet raised), and what may be published.
 
     `publish_upto` is the `published` mark once `delta` is in the stream. `delta` is None when
-    everything new is held back.
+    everything new is held back. `drafts` were verified.
     """
 
     sequence: str
@@ -234,6 +269,7 @@ class Advance:
     publish_upto: int
     delta: Delta | None
     tokens: tuple[int, ...] = ()
+    drafts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

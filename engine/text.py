@@ -38,6 +38,15 @@ class Vocabulary:
             return b""
         return self._pieces[token]
 
+    def first_difference(self, other: "Vocabulary") -> int | None:
+        """The lowest id that is not the same to both, in its bytes or in whether it is special."""
+
+        def entry(vocabulary: Vocabulary, token: int) -> tuple[bytes, bool]:
+            return vocabulary.bytes_of(token, skip_special=False), token in vocabulary.special_ids
+
+        ids = range(max(self.size, other.size))
+        return next((token for token in ids if entry(self, token) != entry(other, token)), None)
+
     def text_of(self, token: int) -> str:
         """The token alone, as text: special tokens as their literal, broken characters as U+FFFD."""
         return self.bytes_of(token, skip_special=False).decode("utf-8", "replace")

@@ -99,9 +99,10 @@ def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, Owned
                 tables=blocks[advance.sequence],
                 slot=None if states is None else states.target,
                 checkpoints=() if states is None else states.checkpoints,
-                drafts=chunk.drafts,
+                drafts=advance.drafts,
                 source=chunk.source,
-                num_kept=num_standing(chunk.drafts, advance.tokens),
+                num_kept=num_standing(advance.drafts, advance.tokens),
+                fed=None if chunk.feed is None else (chunk.feed.start, chunk.feed.stop),
             )
         )
     return StepRecord(plan.number, tuple(rows))

@@ -180,6 +180,8 @@ def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:
         "position_beside": pace.position_beside,
         "draft": pace.draft,
         "draft_tile": pace.draft_tile,
+        "round": pace.round,
+        "guess": pace.guess,
         "score": pace.score,
     }
     yield families.gauges("step_cost_seconds", "What the parts of a step cost, as learned.", "part", costs)

@@ -231,6 +231,7 @@ def describe(info: ModelInfo) -> str:
     return (
         f"{info.name} ({info.architecture}, {info.dtype}, context {info.context_length}) on {info.runs_on}; "
         f"cache: {info.cache.layout}, {', '.join(_sizes(info.cache))}"
+        f"{f'; draft model: {info.draft_model.name}' if info.draft_model else ''}"
     )
 
 

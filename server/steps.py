@@ -40,6 +40,8 @@ def lines(record: StepRecord, *, num_positions: int, text_of: Callable[[int], st
         marks = (str(mark) for mark in (row.planned, row.computed, row.accepted, row.published))
         cells = (str(record.step), row.sequence, f"[{start},{stop})", *marks, shorten(chosen))
         yield _columns((*cells, bar(row, num_positions=num_positions), places(row)), num_positions)
+        if row.fed is not None:
+            yield f"      {row.sequence} draft model computed [{row.fed[0]},{row.fed[1]})"
         if row.drafts:
             yield _verdict(row, chosen, text_of)
 
@@ -80,12 +82,13 @@ def _fields(record: StepRecord, row: StepRow) -> dict[str, object]:
 
 
 def _more_fields(row: StepRow, cache: CacheInfo) -> dict[str, object]:
-    """What only a cache of several groups, or of recurrent states, has to tell, and a step with a draft."""
+    """What only a cache of several groups, or of recurrent states, has to tell, and a step with drafts."""
     tables = [{"group": table.group, "first": table.first, "blocks": table.blocks} for table in row.tables]
     by_group: dict[str, object] = {"tables": tables} if cache.by_group else {}
     states: dict[str, object] = {"slot": row.slot, "checkpoints": row.checkpoints} if cache.num_slots else {}
     draft: dict[str, object] = {"source": row.source, "tokens": row.drafts, "kept": row.num_kept}
-    return by_group | states | ({"draft": draft} if row.drafts else {})
+    fed: dict[str, object] = {} if row.fed is None else {"fed": row.fed}
+    return by_group | states | fed | ({"draft": draft} if row.drafts else {})
 
 
 def bar(row: StepRow, *, num_positions: int) -> str:

@@ -2,6 +2,7 @@
 
 from array import array
 from codecs import getincrementaldecoder
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.cache.layout import CacheGroup, Layout
@@ -91,6 +92,14 @@ def _embedding(request: Request, outcomes: list[int]) -> tuple[float, ...] | Non
         return None
     states = outcomes[-1:] if request.pooling is Pooling.LAST else outcomes
     return tuple(value / len(states) for value in array("d", pool(b"", states)))
+
+
+def outcomes(layout: Layout, tokens: Iterable[int]) -> list[int]:
+    """What the digest model makes of each position of these tokens."""
+    model = _Model(layout)
+    for token in tokens:
+        model.append(token)
+    return model.outcomes
 
 
 class _Text:

@@ -10,6 +10,8 @@ function of a request's tokens.
 import asyncio
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 from engine.cache.layout import CacheGroup, Layout, Reach, RowShape, StateArray, StateGroup
 from engine.cache.sizing import CacheSizes
@@ -107,10 +109,28 @@ def pool(before: bytes, states: Iterable[int]) -> bytes:
     return total.tobytes()
 
 
+class DraftModel(Protocol):
+    """What guesses tokens of a step before the digest model verifies them (`tests.draft_model`)."""
+
+    def guess(self, chunk: Chunk) -> tuple[int, ...]:
+        """Do what the chunk asks of it."""
+        ...
+
+    def spoil(self, chunk: Chunk, rubble: Slot) -> None:
+        """Leave rubble where it would write."""
+        ...
+
+    def poison(self, unit: int, rubble: Slot) -> None:
+        """Overwrite its rows beside a unit."""
+        ...
+
+
 class DigestRunner:
     """Answers every plan at once. Subclasses hold the answer back."""
 
-    def __init__(self, layout: Layout, sizes: CacheSizes, *, block_size: int) -> None:
+    def __init__(
+        self, layout: Layout, sizes: CacheSizes, *, block_size: int, draft_model: DraftModel | None = None
+    ) -> None:
         self.incarnation = 0
         self.memory: list[Slot] = [(-1, -1, -1)] * (sizes.num_units * block_size)
         self.states: list[State] = [(-1,)] * sizes.num_slots
@@ -119,6 +139,7 @@ class DigestRunner:
         self._is_recurrent = bool(layout.states)
         self._block_size = block_size
         self._num_poisoned = 0
+        self._draft_model = draft_model
 
     def execute(self, plan: Plan, masks: MaskSource | None = None) -> asyncio.Future[StepResult]:
         """Take a plan and answer it."""
@@ -130,8 +151,12 @@ class DigestRunner:
     def compute(self, plan: Plan, masks: MaskSource | None = None) -> StepResult:
         """Write and read the cache as the plan says, and choose as the masks do."""
         by_chunk = [()] * len(plan.chunks) if masks is None else masks().by_chunk
-        results = (self._compute(chunk, rows) for chunk, rows in zip(plan.chunks, by_chunk, strict=True))
+        results = (self._answer(chunk, rows) for chunk, rows in zip(plan.chunks, by_chunk, strict=True))
         return StepResult(plan.number, tuple(results), (("digest", 0.0),))
+
+    def _answer(self, chunk: Chunk, masks: Sequence[bytes]) -> ChunkResult:
+        guesses = self._draft_model.guess(chunk) if self._draft_model else ()
+        return replace(self._compute(chunk.with_guesses(guesses), masks), guesses=guesses)
 
     def _compute(self, chunk: Chunk, masks: Sequence[bytes]) -> ChunkResult:
         outcomes: list[int] = []
@@ -194,6 +219,8 @@ class DigestRunner:
             for table in range(len(self._reaches)):
                 for position in range(chunk.start, chunk.stop):
                     self.memory[self._place(chunk, table, position)] = self._poison()
+            if self._draft_model:
+                self._draft_model.spoil(chunk, self._poison())
             if (use := chunk.ticket.states) is not None:
                 for slot in (use.target, *(slot for _, slot in use.checkpoints)):
                     self.states[slot] = self._poison()
@@ -203,6 +230,8 @@ class DigestRunner:
         for unit in units:
             for offset in range(self._block_size):
                 self.memory[unit * self._block_size + offset] = self._poison()
+            if self._draft_model:
+                self._draft_model.poison(unit, self._poison())
         for slot in slots:
             self.states[slot] = self._poison()
 

@@ -64,7 +64,8 @@ class Parts:
         self.stats = Stats()
         self.pace = Pace(shape.max_step_seconds)
         self.limits = Limits(shape.max_step_positions, shape.max_logit_rows)
-        self.runner = DigestRunner(shape.layout, shape.sizes, block_size=shape.block_size)
+        self.draft_model = shape.made_draft_model()
+        self.runner = DigestRunner(shape.layout, shape.sizes, block_size=shape.block_size, draft_model=self.draft_model)
         self.admission = Admission(
             tables=self.tables,
             roster=self.roster,
@@ -76,7 +77,12 @@ class Parts:
             reserved_outputs=shape.reserved_outputs,
         )
         self.grammars = shape.grammars()
-        self.drafts = Drafts(shape.sources(), max_tokens=shape.max_draft_tokens, grammars=self.grammars)
+        self.drafts = Drafts(
+            shape.sources(),
+            max_tokens=shape.max_draft_tokens,
+            grammars=self.grammars,
+            draft_context=shape.draft_context,
+        )
         self.commit = Commit(
             tables=self.tables,
             roster=self.roster,

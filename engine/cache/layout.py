@@ -103,6 +103,8 @@ class CacheGroup:
                 return position // self.size * self.size
 
     def __str__(self) -> str:
+        if not self.layers:
+            return "places of a draft model"
         reach = self.reach.value if self.reach is Reach.FULL else f"{self.reach.value} of {self.size}"
         return f"{reach}, {len(self.layers)} layers, {self.rows}"
 
@@ -142,11 +144,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """All cache groups of a model. `owners` names, for each layer that reads another's rows, that other layer."""
+    """All cache groups of a model. `owners` names, for each layer that reads another's rows, that other layer.
+
+    `beside` are a draft model's layers. Their rows have a place of their own beside each unit; those of a position
+    lie beside the block of it in the first group that keeps every position.
+    """
 
     groups: tuple[CacheGroup, ...]
     states: tuple[StateGroup, ...] = ()
     owners: tuple[tuple[int, int], ...] = ()
+    beside: CacheGroup | None = None
 
     @property
     def dtype(self) -> str:
@@ -156,8 +163,8 @@ class Layout:
     @cached_property
     def unit_bytes_a_position(self) -> int:
         """Bytes of a unit, for each position of a block: as large as the waste allows, so that tables are few."""
-        sizes = [group.rows.cell_bytes(1) for group in self.groups]
-        counts = [len(group.layers) for group in self.groups]
+        sizes = [group.rows.cell_bytes(1) for group in self.groups if group.layers]
+        counts = [len(group.layers) for group in self.groups if group.layers]
         candidates = {count * size for size, most in zip(sizes, counts, strict=True) for count in range(1, most + 1)}
         fitting = [bytes_ for bytes_ in candidates if bytes_ >= max(sizes)]
         wastes = {each: max(_waste(each, *group) for group in zip(sizes, counts, strict=True)) for each in fitting}
@@ -188,8 +195,8 @@ class Layout:
         return tuple(group for group, width in pairs for _ in range(width))
 
     def unit_bytes(self, block_size: int) -> int:
-        """Bytes of what the pool hands out."""
-        return self.unit_bytes_a_position * block_size
+        """Bytes of what the pool hands out, a draft model's rows beside it included."""
+        return (self.unit_bytes_a_position + _row_bytes(self.beside)) * block_size
 
     def block_bytes(self, block_size: int) -> int:
         """Bytes of one block in every group."""
@@ -198,7 +205,7 @@ class Layout:
     @property
     def waste(self) -> float:
         """The share of a block's bytes in every group that no row ever takes."""
-        used = sum(group.rows.cell_bytes(1) * len(group.layers) for group in self.groups)
+        used = sum(map(_row_bytes, (*self.groups, self.beside)))
         return 1 - used / self.block_bytes(1) if self.groups else 0.0
 
     @property
@@ -217,6 +224,16 @@ class Layout:
                 places[layer] = Place(table + index // per_unit, index % per_unit)
             table += width
         return places | {layer: places[owner] for layer, owner in self.owners}
+
+    @property
+    def group_beside(self) -> int:
+        """The group beside whose blocks a draft model's rows lie: the first that keeps every position."""
+        return next(number for number, group in enumerate(self.groups) if group.reach is Reach.FULL)
+
+    @property
+    def table_beside(self) -> int:
+        """The block table that leads to them."""
+        return sum(self.widths[: self.group_beside])
 
     def owner_of(self, layer: int) -> int:
         """The layer whose rows a layer reads: itself, or another."""
@@ -237,8 +254,13 @@ class Layout:
         return "; ".join(parts)
 
 
+def _row_bytes(group: CacheGroup | None) -> int:
+    """Bytes of one position in all layers of a group."""
+    return group.rows.cell_bytes(1) * len(group.layers) if group else 0
+
+
 def _width(unit: int, cell: int, count: int) -> int:
-    return -(-count // (unit // cell))
+    return -(-count // (unit // cell)) if count else 1  # a group without layers keeps places for what lies beside
 
 
 def _waste(unit: int, cell: int, count: int) -> float:

@@ -9,6 +9,7 @@ from engine.cache.prefix import Prefix, PrefixIndex, PrefixKeys
 from engine.cache.sizing import CacheSizes, most_blocks
 from engine.cache.slots import StateSlots
 from engine.held import GroupTable
+from engine.ledger import Drafted
 from engine.sequence import Sequence
 from engine.stats import BlockCounts, TableView
 from engine.step import StateUse, Table
@@ -34,6 +35,8 @@ class BlockTables:
         self.units_per_block = sum(layout.widths)
         self._groups = tuple(zip(layout.groups, layout.widths, strict=True))
         self._forgetful = [each for each in enumerate(layout.groups) if each[1].reach is not Reach.FULL]
+        self._beside = layout.group_beside if layout.beside else None
+        self._drafted: set[int] = set()  # blocks of that group which the draft model has computed whole
 
     @property
     def indexes(self) -> tuple[PrefixIndex, ...]:
@@ -103,6 +106,7 @@ class BlockTables:
             self._index_blocks(sequence, end)
         if held.taking or held.ring or held.source is not None:
             self.states.commit(sequence, self._prefix(sequence))
+        self._note_drafted(sequence)
         self._release_behind(sequence)
         self._release_beyond(sequence)
 
@@ -160,7 +164,10 @@ class BlockTables:
             if count <= 0:
                 continue
             for kind, ((_, width), table) in enumerate(zip(self._groups, held.tables, strict=True)):
-                table.blocks.extend(self.pool.reserve(count, width, kind))
+                new = self.pool.reserve(count, width, kind)
+                table.blocks.extend(new)
+                if kind == self._beside:
+                    self._drafted.difference_update(new)
             held.num_blocks += count
 
     def tables_of(self, sequence: Sequence) -> tuple[Table, ...]:
@@ -183,6 +190,53 @@ class BlockTables:
         from_nothing = sequence.ledger.computed == 0
         kept = (*self.states.take_checkpoints(sequence, upto), *held.ring)
         return StateUse(None if from_nothing else source, held.slot, kept)
+
+    # -- the draft model ----------------------------------------------------------------------
+
+    def drafted_upto(self, sequence: Sequence) -> int:
+        """Below which the draft model has computed all, for this sequence or for others that share its blocks."""
+        if self._beside is None:
+            return 0
+        drafted, blocks = sequence.ledger.drafted, self._blocks_beside(sequence)
+        number = drafted // self.block_size
+        while number < len(blocks) and blocks[number] in self._drafted:
+            number += 1
+        return max(drafted, number * self.block_size)
+
+    def lacking(self, sequence: Sequence) -> range:
+        """The next of its accepted positions that the draft model has not computed, up to a block that it has."""
+        start, blocks = self.drafted_upto(sequence), self._blocks_beside(sequence)
+        numbers = range(start // self.block_size, sequence.ledger.computed // self.block_size)
+        known = next((number for number in numbers if blocks[number] in self._drafted), None)
+        return range(start, sequence.ledger.accepted if known is None else known * self.block_size)
+
+    def places_beside(self, sequence: Sequence, positions: range) -> set[int]:
+        """The blocks beside which the draft model's rows of these positions lie."""
+        last = self.num_blocks_for(positions.stop)
+        return set(self._blocks_beside(sequence)[positions.start // self.block_size : last])
+
+    def settled(self, sequence: Sequence, upto: int) -> Drafted:
+        """The `drafted` mark where a step has computed below `upto` and commit has set `computed`.
+
+        Blocks that are full may soon be shared, and then count whole or not at all.
+        """
+        computed, size = sequence.ledger.computed, self.block_size
+        upto = min(upto, computed)
+        return Drafted(upto if upto // size == computed // size else upto // size * size)
+
+    def _note_drafted(self, sequence: Sequence) -> None:
+        if self._beside is None:
+            return
+        blocks, number = self._blocks_beside(sequence), sequence.ledger.drafted // self.block_size
+        while number > 0 and blocks[number - 1] not in self._drafted:
+            number -= 1
+            self._drafted.add(blocks[number])
+
+    def _blocks_beside(self, sequence: Sequence) -> list[int]:
+        assert self._beside is not None, "there is a draft model"
+        return sequence.held.tables[self._beside].blocks
+
+    # -- giving back --------------------------------------------------------------------------
 
     def release(self, sequence: Sequence) -> None:
         """Give back all that a sequence holds."""
@@ -253,6 +307,15 @@ class BlockTables:
         if self.states.there and held.anything:
             assert held.slot is not None, "who holds a cache has a state"
             assert self.states.pool.owners(held.slot) == 1, "a live state has one owner"
+        if self._beside is not None and held.anything:
+            self._check_drafted(sequence)
+
+    def _check_drafted(self, sequence: Sequence) -> None:
+        drafted, computed = sequence.ledger.drafted, sequence.ledger.computed
+        number, blocks = drafted // self.block_size, self._blocks_beside(sequence)
+        assert drafted % self.block_size == 0 or number == computed // self.block_size, "full blocks count whole"
+        assert self._drafted.issuperset(blocks[:number]), "what is drafted is known of each block"
+        assert self._drafted.isdisjoint(blocks[computed // self.block_size :]), "nothing is known of what is not full"
 
 
 def _num_held(sequence: Sequence, number: int) -> int:

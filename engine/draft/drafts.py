@@ -12,8 +12,11 @@ from engine.sequence import PREDICTION, Sequence
 
 LOOKUP = "prompt_lookup"
 GRAMMAR = "grammar"
+DRAFT_MODEL = "draft_model"
 
 FIRST_CHANCE = {True: 0.8, False: 0.4}  # of a token to stand, if its guess is firm, or not
+FIRST_CHANCE_OF_MODEL = 0.7  # in the first sequences; later ones begin with what was seen in those before
+FADING_BY_SEQUENCE = 0.9  # of that, with each new sequence
 PRIOR_TRIALS = 2.0  # how many tokens the first chance counts for
 FADING = 0.99  # of what was seen, with each output token: what failed is tried again, but seldom
 
@@ -27,10 +30,16 @@ class Draft:
     source: str
     tokens: tuple[int, ...]
     chance: float
+    num_guesses: int = 0  # tokens that the draft model has yet to find, in the step itself
+
+    @property
+    def count(self) -> int:
+        """How many tokens are drafted."""
+        return len(self.tokens) + self.num_guesses
 
     def cut(self, count: int) -> "Draft":
         """The first `count` tokens of it."""
-        return replace(self, tokens=self.tokens[:count])
+        return replace(self, tokens=self.tokens[:count], num_guesses=min(self.num_guesses, count))
 
 
 @dataclass(slots=True)
@@ -40,6 +49,11 @@ class _Evidence:
     kept: float = 0.0
     trials: float = 0.0
     num_outputs: int = 0  # when it was last faded
+
+    def add(self, num_drafts: int, num_kept: int) -> None:
+        """Take what became of a draft: tokens behind the first that fell were not looked at."""
+        self.kept += num_kept
+        self.trials += min(num_drafts, num_kept + 1)
 
     def chance(self, first: float, num_outputs: int) -> float:
         """The chance now, after so many outputs."""
@@ -52,21 +66,32 @@ class _Evidence:
 class _Record:
     sources: dict[str, Source]
     evidence: dict[tuple[str, bool], _Evidence] = field(default_factory=dict)  # by source and firmness
-    last: tuple[str, bool] = ("", False)  # what the last draft was
+    last: dict[str, bool] = field(default_factory=dict)  # by source: whether its last draft was firm
 
 
 class Drafts:
     """Asks the sources of each sequence and takes the likeliest guess; remembers what stood.
 
     `makers` make, by name, what guesses for one sequence, or None where it has nothing to go by. What a sequence's
-    grammar leaves no choice about comes before all of them, and what it refuses is cut off.
+    grammar leaves no choice about comes before all of them, and what it refuses is cut off. A draft model of so long a
+    context promises guesses, which it finds as the step runs; none where there is a grammar, whose masks are made
+    meanwhile and can't wait for them.
     """
 
-    def __init__(self, makers: Mapping[str, MakeSource], *, max_tokens: int, grammars: Grammars) -> None:
+    def __init__(
+        self,
+        makers: Mapping[str, MakeSource],
+        *,
+        max_tokens: int,
+        grammars: Grammars,
+        draft_context: int | None = None,
+    ) -> None:
         self._makers = makers
         self._max_tokens = max_tokens
         self._grammars = grammars
+        self._draft_context = draft_context
         self._records: dict[str, _Record] = {}
+        self._overall = _Evidence()  # of the draft model, over all sequences
 
     def draft(self, sequence: Sequence) -> Draft | None:
         """The likeliest guess, of equally likely ones the first source's; the same tokens give the same one."""
@@ -84,8 +109,22 @@ class Drafts:
             if guess.sure:
                 chance = 1.0
             if best is None or chance > best.chance:
-                best, record.last = Draft(name, tokens, chance), (name, guess.firm)
+                best, record.last[name] = Draft(name, tokens, chance), guess.firm
         return best
+
+    def promise(self, sequence: Sequence, draft: Draft | None) -> Draft | None:
+        """What the draft model would guess for `sequence`; None where it can't, or where `draft` is as likely."""
+        if self._draft_context is None or sequence.request.grammar is not None:
+            return None
+        most = min(self._most_for(sequence), self._draft_context - len(sequence.tokens))
+        if most <= 0:
+            return None
+        record, first = self._record_of(sequence), self._overall.chance(FIRST_CHANCE_OF_MODEL, 0)
+        chance = _chance(record, (DRAFT_MODEL, True), first, sequence.num_outputs)
+        if draft is not None and draft.chance >= chance:
+            return None
+        record.last[DRAFT_MODEL] = True
+        return Draft(DRAFT_MODEL, (), chance, most)
 
     def _most_for(self, sequence: Sequence) -> int:
         """The longest draft that the sequence may have now: the token behind it must still fit."""
@@ -99,14 +138,16 @@ class Drafts:
             if sequence.request.grammar is not None:
                 made = {GRAMMAR: ForcedTokens(lambda: self._grammars.forced(sequence)), **made}
             self._records[sequence.id] = _Record({name: source for name, source in made.items() if source is not None})
+            self._overall.kept *= FADING_BY_SEQUENCE
+            self._overall.trials *= FADING_BY_SEQUENCE
         return self._records[sequence.id]
 
-    def observe(self, sequence: Sequence, *, num_drafts: int, num_kept: int) -> None:
-        """Take what became of the last draft: tokens behind the first that fell were not looked at."""
+    def observe(self, sequence: Sequence, source: str, *, num_drafts: int, num_kept: int) -> None:
+        """Take what became of a source's last draft."""
         record = self._records[sequence.id]
-        evidence = record.evidence[record.last]
-        evidence.kept += num_kept
-        evidence.trials += min(num_drafts, num_kept + 1)
+        record.evidence[source, record.last[source]].add(num_drafts, num_kept)
+        if source == DRAFT_MODEL:
+            self._overall.add(num_drafts, num_kept)
 
     def forget(self, sequence: Sequence) -> None:
         """The sequence has ended."""

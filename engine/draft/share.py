@@ -15,6 +15,10 @@ class Offer:
     count: int
     chance: float
 
+    def expected(self, count: int) -> float:
+        """How many of the first `count` tokens stand, on average."""
+        return sum(self.chance**number for number in range(1, count + 1))
+
 
 class Price(Protocol):
     """What drafted tokens cost, in seconds."""
@@ -29,7 +33,7 @@ class Price(Protocol):
         ...
 
 
-def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: int, seconds: float, price: Price) -> list[int]:
+def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: float, seconds: float, price: Price) -> list[int]:
     """How many tokens of each offer to draft, `most` in all.
 
     A step that takes `seconds` gives `num_tokens` without drafts. The likeliest come first, and as many are taken as

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from config.settings import CacheSettings, ModelSettings
+from engine.cache.beside import keep_everything
 from engine.cache.lanes import LaneStorage
 from engine.cache.layout import LANES, Layout
 from engine.cache.reading import read_layout
@@ -33,6 +34,7 @@ from engine.model.rotary import freeze_rotary
 from engine.model.runner import ModelForward
 from engine.model.structure import RotaryData
 from engine.model.weights import WeightSource
+from engine.stats import DraftModelInfo
 
 logger = logging.getLogger(__name__)
 
@@ -57,12 +59,18 @@ class Assembly:
     runs_on: str
     row_tile: int | None  # rows that are computed together, where the first costs most
     make_forward: Callable[[Sizes], ModelForward]
+    draft_model: DraftModelInfo | None = None
 
 
 def assemble(
-    opened: OpenedModel, settings: ModelSettings, cache: CacheSettings, *, progress: Callable[[str], None]
+    opened: OpenedModel,
+    settings: ModelSettings,
+    cache: CacheSettings,
+    *,
+    progress: Callable[[str], None],
+    drafts: bool = False,
 ) -> Assembly:
-    """Choose the path for a model; blocking. Raises ModelUnsupported."""
+    """Choose the path for a model, which serves or `drafts`; blocking. Raises ModelUnsupported."""
     kernels = kernels_for(settings, cache)
     progress("checking the model's answers on a small copy")
     verdict = check_structure(opened.config, kernels)
@@ -70,6 +78,7 @@ def assemble(
         _tell_faults(verdict, opened.config.model_type, settings, cache)
     kernels = verdict.path.kernels
     layout = read_layout(opened.config, cache_dtype(settings, cache, kernels), in_lanes=kernels is not None)
+    layout = keep_everything(layout) if drafts else layout
     make = functools.partial(_make_forward, opened, settings, verdict, layout)
     return Assembly(
         layout,

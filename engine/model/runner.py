@@ -1,6 +1,8 @@
 """Executes plans on a thread of its own: plan in, chosen tokens and log-probabilities out."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
 from typing import Protocol
@@ -14,7 +16,7 @@ from engine.model.answer import answer
 from engine.model.asks import Sampler
 from engine.model.pool import add_pooled
 from engine.request import Sampling
-from engine.step import Choose, Chunk, MaskSource, Plan, StateUse, StepResult, Table, Ticket
+from engine.step import GUESSING, Choose, Chunk, MaskSource, Plan, StateUse, StepResult, Table, Ticket
 from engine.thread import StepThread
 
 
@@ -46,12 +48,27 @@ class ModelForward(Protocol):
         ...
 
 
+class Guesser(Protocol):
+    """Who finds the drafted tokens that a plan leaves open: a draft model."""
+
+    def guess(self, plan: Plan) -> list[tuple[int, ...]]:
+        """For each chunk of a plan the tokens that it has places for."""
+        ...
+
+    def close(self) -> None:
+        """End what it keeps running."""
+        ...
+
+
 class ModelRunner:
     """Implements `engine.step.Runner`: one plan at a time, all of them on one thread."""
 
-    def __init__(self, forward: ModelForward, thread: StepThread, *, incarnation: int = 1) -> None:
+    def __init__(
+        self, forward: ModelForward, thread: StepThread, *, guesser: Guesser | None = None, incarnation: int = 1
+    ) -> None:
         self.forward = forward
         self._thread = thread
+        self._guesser = guesser
         self._incarnation = incarnation
 
     @property
@@ -61,36 +78,47 @@ class ModelRunner:
 
     def execute(self, plan: Plan, masks: MaskSource | None = None) -> Awaitable[StepResult]:
         """Compute the plan's positions, write their cache state, choose and score tokens; starts at once."""
-        return self._thread.start(run_step, self.forward, plan, masks)
+        return self._thread.start(run_step, self.forward, plan, masks, self._guesser)
 
     def close(self) -> None:
         """End the thread, after the step that it runs."""
         self._thread.close()
         self.forward.close()
+        if self._guesser is not None:
+            self._guesser.close()
 
 
-def make_runner(make_forward: Callable[[], ModelForward], *, incarnation: int = 1) -> ModelRunner:
-    """Make the forward pass on a new thread, which is then its own, and try it once; blocking."""
+def make_runner(
+    make_forward: Callable[[], ModelForward],
+    *,
+    make_guesser: Callable[[], Guesser] | None = None,
+    incarnation: int = 1,
+) -> ModelRunner:
+    """Make the forward pass on a new thread, which is then its own, and try it once; blocking.
+
+    Who guesses is made before: what torch is set to in the end is what the forward pass has found.
+    """
     thread = StepThread("model-step")
 
-    def prepare() -> ModelForward:
-        with torch.inference_mode():
+    def prepare() -> ModelRunner:
+        with torch.inference_mode(), ExitStack() as made:
+            guesser = make_guesser() if make_guesser else None
+            if guesser is not None:
+                made.callback(guesser.close)
             forward = make_forward()
-            try:
-                _try_first_step(forward)
-            except BaseException:
-                forward.close()
-                raise
-            return forward
+            made.callback(forward.close)
+            try_first_step(forward)
+            made.pop_all()  # they are the runner's
+            return ModelRunner(forward, thread, guesser=guesser, incarnation=incarnation)
 
     try:
-        return ModelRunner(thread.run(prepare), thread, incarnation=incarnation)
+        return thread.run(prepare)
     except BaseException:
         thread.close()
         raise
 
 
-def _try_first_step(forward: ModelForward) -> None:
+def try_first_step(forward: ModelForward) -> None:
     """Show that the cache has the model's shape, and pay for what libraries set up at their first call."""
     layout = forward.storage.layout
     tables = tuple(Table((unit,)) for unit in range(layout.num_tables))
@@ -104,8 +132,23 @@ def _try_first_step(forward: ModelForward) -> None:
 
 
 @torch.inference_mode()
-def run_step(forward: ModelForward, plan: Plan, masks: MaskSource | None = None) -> StepResult:
-    """Execute one plan; blocking. The masks are made meanwhile: what is waited for them is a stage of its own."""
+def run_step(
+    forward: ModelForward, plan: Plan, masks: MaskSource | None = None, guesser: Guesser | None = None
+) -> StepResult:
+    """Execute one plan; blocking. What tokens it leaves open is guessed first."""
+    if guesser is None or not plan.is_fed:
+        return _run_whole(forward, plan, masks)
+    began = perf_counter()
+    guesses = guesser.guess(plan)
+    seconds = perf_counter() - began
+    chunks = tuple(chunk.with_guesses(found) for chunk, found in zip(plan.chunks, guesses, strict=True))
+    result = _run_whole(forward, Plan(plan.number, chunks), masks)
+    results = tuple(replace(each, guesses=found) for each, found in zip(result.chunks, guesses, strict=True))
+    return StepResult(plan.number, results, ((GUESSING, seconds), *result.seconds))
+
+
+def _run_whole(forward: ModelForward, plan: Plan, masks: MaskSource | None) -> StepResult:
+    """Execute a plan of known tokens. The masks are made meanwhile: what is waited for them is a stage of its own."""
     times = [perf_counter()]
     logits = forward.run(plan)
     times.append(perf_counter())

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.model.kernels import library as library_module
 from engine.model.kernels.library import library
 from engine.model.runner import ModelRunner
 from engine.request import Request, Sampling, Stopping
+from engine.stats import DraftModelInfo
 from tests.models.support import every_kernels
 from tests.tiny import MAX_CONTEXT, VOCABULARY_SIZE, make_tiny_model_folder
 
@@ -145,3 +147,34 @@ def test_a_cache_that_others_bits_filled_is_not_hit(folder: Path, other: dict[st
         close(built)
 
     assert roots[0] != roots[1]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kernels", ["torch", FASTEST])
+async def test_a_model_that_drafts_for_itself_guesses_every_token(folder: Path, kernels: str) -> None:
+    plain, drafting = (
+        built_from(folder, model={"kernels": kernels, "draft_path": draft_path}) for draft_path in (None, str(folder))
+    )
+
+    answers = [await answer(built) for built in (plain, drafting)]
+
+    counts = drafting.engine.snapshot().drafts["draft_model"]
+    assert answers[0] == answers[1]
+    assert counts.kept == counts.tokens > 0
+    close(plain)
+    close(drafting)
+
+
+def test_a_draft_model_has_its_rows_in_the_cache_and_is_told(folder: Path) -> None:
+    said: list[str] = []
+    tree = {"model": {"path": str(folder), "draft_path": str(folder), "num_threads": 1}, "cache": {"num_blocks": 64}}
+
+    plain, drafting = built_from(folder), build(Settings.model_validate(tree), progress=said.append)
+
+    alone, beside = plain.engine.info, drafting.engine.info
+    assert (alone.draft_model, beside.draft_model) == (None, DraftModelInfo(folder.name, MAX_CONTEXT))
+    assert beside.cache == replace(alone.cache, block_bytes=2 * alone.cache.block_bytes)
+    assert said.count(f"reading llama weights from {folder.name}") == 2
+    assert plain.engine._tables.keys.root("") != drafting.engine._tables.keys.root("")
+    close(plain)
+    close(drafting)

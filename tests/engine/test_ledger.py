@@ -1,6 +1,6 @@
 import pytest
 
-from engine.ledger import Accepted, Computed, Ledger, Marks, Planned, Positions, Published
+from engine.ledger import Accepted, Computed, Drafted, Ledger, Marks, Planned, Positions, Published
 
 
 def a_ledger(prompt_tokens: int = 4) -> tuple[Ledger, Positions]:
@@ -136,3 +136,28 @@ def test_a_copy_of_the_counts_stands_still() -> None:
     ledger.plan(Planned(1))
 
     assert (before.planned, positions.planned) == (0, 1)
+
+
+def test_the_draft_model_s_mark_follows_the_target_s_and_falls_with_it() -> None:
+    ledger, _ = a_ledger(prompt_tokens=4)
+    ledger.admit(3, 2)
+    at_the_hit = int(ledger.drafted)
+    ledger.plan(Planned(4))
+    ledger.commit(Computed(4), Accepted(5))
+    ledger.draft(Drafted(4))
+    ledger.check()
+    behind_the_prompt = int(ledger.drafted)
+    ledger.draft(Drafted(3))
+    ledger.invalidate()
+
+    assert (at_the_hit, behind_the_prompt, int(ledger.drafted)) == (2, 4, 0)
+
+
+def test_the_draft_model_is_never_ahead_of_the_target() -> None:
+    ledger, _ = a_ledger(prompt_tokens=4)
+
+    with pytest.raises(AssertionError, match="never ahead"):
+        ledger.admit(2, 3)
+    ledger.admit(2, 2)
+    with pytest.raises(AssertionError, match="never ahead"):
+        ledger.draft(Drafted(3))

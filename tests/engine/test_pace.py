@@ -6,8 +6,10 @@ import pytest
 
 from engine.pace import (
     ALONE_SECONDS,
+    FIXED_UNITS,
     LOOK_DRAFTS_EVERY,
     LOOK_EVERY,
+    MAX_FED,
     MAX_STRETCH,
     MIN_POSITIONS,
     STRETCH,
@@ -16,12 +18,13 @@ from engine.pace import (
     Load,
     Pace,
     Prices,
+    RoundPrice,
     Streams,
     load_of,
     prompt_work,
 )
 from engine.stats import PaceView
-from engine.step import Choose, Chunk, Score, Ticket
+from engine.step import Choose, Chunk, Feed, Score, Ticket
 from tests.parts import GREEDY
 
 EIGHT = Streams(8, 800)
@@ -401,3 +404,68 @@ def test_the_first_row_of_each_tile_costs_the_tile() -> None:
     price = DraftPrice(token=1.0, tile=9.0, rows=15, row_tile=16)
 
     assert [price.of(count) for count in (0, 1, 2, 17, 18)] == [0.0, 1.0, 11.0, 26.0, 36.0]
+
+
+# -- the draft model --------------------------------------------------------------------------
+
+GUESSING = Load(Streams(1, 0), num_drafts=3, num_rounds=3, num_fed=6)  # of four accepted tokens and two guesses
+
+
+def test_before_its_first_guess_the_draft_model_costs_nothing() -> None:
+    pace = Pace()
+
+    assert pace.price_of_rounds() == RoundPrice(0.0, 0.0)
+    assert pace.num_fed_within(0.0) == MAX_FED
+
+
+def test_what_the_draft_model_costs_is_learned_from_its_own_time_and_no_other_part_of_a_step() -> None:
+    pace, apart = Pace(), Pace()
+    for each in (pace, apart):
+        each.observe(Load(Streams(1, 0)), 6.25)
+
+    for _ in range(40):
+        pace.observe(GUESSING, 7.0 + 3.0, 3.0)
+        apart.observe(replace(GUESSING, num_rounds=0, num_fed=0), 7.0)
+
+    rounds, unit = pace.price_of_rounds(), 3.0 / (3 * FIXED_UNITS + 6)
+    assert rounds.of(6, 3) == pytest.approx(3.0)
+    assert rounds.least == pytest.approx(unit)
+    assert pace.num_fed_within(100 * unit) == 100 - FIXED_UNITS
+    assert pace.num_fed_within(0.0) == 0
+    view, other = (each.view(1, ONE) for each in (pace, apart))
+    assert (view.round, view.guess) == (rounds.fixed, rounds.token)
+    assert replace(view, round=0.0, guess=0.0) == other
+
+
+def test_one_slow_step_of_the_draft_model_is_not_believed_at_once() -> None:
+    pace = Pace()
+    pace.observe(GUESSING, 10.0, 1.0)
+    before = pace.price_of_rounds().fixed
+
+    pace.observe(GUESSING, 1000.0, 100.0)
+    pace.observe(GUESSING, 10.0, 0.0)
+
+    assert before < pace.price_of_rounds().fixed < 2 * before
+
+
+def test_what_seemed_too_dear_is_tried_again_some_day() -> None:
+    pace = Pace()
+    pace.observe(GUESSING, 10.0, 1.0)
+    before = pace.price_of_rounds().fixed
+
+    for _ in range(3000):
+        pace.observe(Load(Streams(1, 0)), 6.25)
+
+    assert before / 4 < pace.price_of_rounds().fixed < before / 2
+
+
+def test_the_load_of_a_step_counts_the_rounds_of_the_draft_model_and_its_positions() -> None:
+    def fed(num_tokens: int, num_guesses: int) -> Chunk:
+        ticket = Ticket("s", 0, 1, 20, ())
+        feed = Feed(21 - num_tokens, (2,) * num_tokens)
+        return Chunk(ticket, (2,), Choose(GREEDY, 0, 1), num_drafts=num_guesses, feed=feed, num_guesses=num_guesses)
+
+    load = load_of([fed(2, 3), fed(1, 1)])
+
+    assert (load.num_drafts, load.num_rounds, load.num_fed) == (4, 3, 2 + 2 + 1)
+    assert (load_of([fed(8, 0)]).num_rounds, load_of([fed(8, 0)]).num_fed) == (1, 8)

@@ -1,7 +1,8 @@
 import pickle
 
+from engine.drafting import Grant
 from engine.pace import LOOK_EVERY, Load, Pace, Streams
-from engine.plan import OLDEST_PART, Decision, Grant
+from engine.plan import OLDEST_PART, Decision
 from engine.request import Request, Sampling, Stopping
 from engine.sequence import Sequence, State
 from engine.step import Choose, Plan, Score, Table

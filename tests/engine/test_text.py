@@ -367,3 +367,14 @@ def test_text_needs_neither_torch_nor_transformers() -> None:
     code = "import sys, engine.text; sys.exit(bool({'torch', 'transformers', 'tokenizers'} & sys.modules.keys()))"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_vocabularies_differ_where_a_token_has_other_bytes_or_is_special_in_one_alone() -> None:
+    pieces = [b"<eos>", b"a", b"b"]
+    vocabulary = Vocabulary(pieces, frozenset({0}))
+
+    assert vocabulary.first_difference(Vocabulary(pieces, frozenset({0}), drops_first_space=True)) is None
+    assert vocabulary.first_difference(Vocabulary([*pieces, b""], frozenset({0}))) is None
+    assert vocabulary.first_difference(Vocabulary([*pieces, b"c"], frozenset({0}))) == 3
+    assert Vocabulary([b"<eos>", b"b", b"b"], frozenset({0})).first_difference(vocabulary) == 1
+    assert vocabulary.first_difference(Vocabulary(pieces, frozenset())) == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -211,3 +212,25 @@ def said(chunks: list[Body]) -> dict[int, str]:
         for choice in chunk["choices"]:
             texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
     return texts
+
+
+@pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another"])
+async def test_a_draft_model_changes_no_answer_and_is_counted(model: ModelSettings, tmp_path: Path, seed: int) -> None:
+    make_tiny_model_folder(tmp_path, seed=seed)
+    greedy = chat(temperature=0, max_tokens=40, logprobs=True, top_logprobs=2, return_token_ids=True)
+    bodies = [greedy, {**greedy, "n": 2, "seed": 7, "temperature": 0.9}, {**greedy, "max_draft_tokens": 0}]
+
+    answers = []
+    for draft_path in (None, str(tmp_path)):
+        async with serving(model.model_copy(update={"draft_path": draft_path})) as client:
+            answers.append([await posted(client, CHAT, body) for body in bodies])
+            page = (await client.get("/metrics")).text
+
+    for plain, drafted in zip(*answers, strict=True):
+        assert [*map(content, drafted["choices"])] == [*map(content, plain["choices"])]
+        assert drafted["usage"] == plain["usage"]
+    counts = re.findall(r'^(\w+)\{.*source="draft_model".*\} (\S+)$', page, re.MULTILINE)
+    counted = {name: float(value) for name, value in counts}
+    assert counted["tidemark_draft_tokens_total"] > 0
+    assert seed or counted["tidemark_draft_tokens_accepted_total"] > 0
+    assert re.search(r'^tidemark_step_seconds_count\{.*stage="guess".*\} [1-9]', page, re.MULTILINE)

@@ -1,6 +1,6 @@
 """Sources of drafts that know the right answer, and say it, or something else."""
 
-from collections.abc import Callable, Mapping, Sequence as Run
+from collections.abc import Mapping, Sequence as Run
 from dataclasses import replace
 
 from engine.cache.layout import Layout
@@ -8,33 +8,8 @@ from engine.draft.drafts import MakeSource, usual_sources
 from engine.draft.source import Guess
 from engine.sequence import Sequence
 from tests.answer import answer
-from tests.digest import VOCABULARY_SIZE
+from tests.draft_model import BENDS, Bend
 
-Bend = Callable[[int, int], int]  # what is said in the place of the right token at a position
-
-
-def _right(token: int, _: int) -> int:
-    return token
-
-
-def _half_right(token: int, position: int) -> int:
-    return token if hash((position, token)) % 2 else (token + 1) % VOCABULARY_SIZE
-
-
-def _third_wrong(token: int, position: int) -> int:
-    return token if position % 3 else (token + 5) % VOCABULARY_SIZE
-
-
-def _wrong(token: int, _: int) -> int:
-    return (token + 1) % VOCABULARY_SIZE
-
-
-BENDS: Mapping[str, Bend] = {
-    "half right": _half_right,
-    "right": _right,
-    "every third wrong": _third_wrong,
-    "wrong": _wrong,
-}
 DRAFTERS = (*BENDS, "usual")
 
 

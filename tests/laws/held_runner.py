@@ -26,7 +26,8 @@ class HeldRunner(DigestRunner):
     """Keeps each plan in flight; the cache is written when the flight ends, not before."""
 
     def __init__(self, shape: Shape, *, on_issue: Callable[[Plan], None]) -> None:
-        super().__init__(shape.layout, shape.sizes, block_size=shape.block_size)
+        self.draft_model = shape.made_draft_model()
+        super().__init__(shape.layout, shape.sizes, block_size=shape.block_size, draft_model=self.draft_model)
         self.flight: Flight | None = None
         self.num_computed = 0  # positions of answers that had to be committed
         self.num_lost = 0  # positions of the others

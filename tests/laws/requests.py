@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.request import Pooling, Request, Sampling, Stopping
 from tests.digest import EOS, LAYOUTS, VOCABULARY_SIZE
+from tests.draft_model import BENDS, with_draft_model
 from tests.laws.drafters import DRAFTERS
 from tests.laws.shape import Shape
 from tests.toy_grammar import DEAD_END, NARROW, WIDE, WRONG
@@ -63,6 +64,7 @@ manners = one_of_each(
     (None, 0, 2),  # top_logprobs
     (None, None, None, 0, 1),  # prompt_logprobs
     (True, False),  # skip_special_tokens
+    (frozenset[int](),),  # shown_special_ids
     ("", "", "", "another tenant"),  # salt
     (0, 0, 0, 0, -1, 1),  # priority
     (*(None,) * 6, Pooling.MEAN, Pooling.LAST),
@@ -85,11 +87,12 @@ refused = st.builds(
 
 
 def _shape(parts: tuple[Any, ...]) -> Shape:
-    layout, max_draft_tokens, drafter, num_checkpoints, reserved_outputs, *rest = parts
+    name, max_draft_tokens, drafter, draft_model, num_checkpoints, reserved_outputs, *rest = parts
+    layout = with_draft_model(LAYOUTS[name]) if draft_model else LAYOUTS[name]
     max_sequences, more_positions, more_rows, max_seconds, position_seconds, num_blocks, block_size, *more = rest
     max_waiting, max_deltas, prefix_caching = more
     return Shape(
-        layout=LAYOUTS[layout],
+        layout=layout,
         num_checkpoints=num_checkpoints,
         reserved_outputs=reserved_outputs,
         num_blocks=num_blocks,
@@ -104,13 +107,15 @@ def _shape(parts: tuple[Any, ...]) -> Shape:
         prefix_caching=prefix_caching,
         max_draft_tokens=max_draft_tokens,
         drafter=drafter,
+        draft_model=draft_model,
     )
 
 
 shapes = one_of_each(
     ("full", *LAYOUTS),
     (2, 0, 1, 5),
-    DRAFTERS,
+    (*DRAFTERS, "usual", "usual"),
+    (None, *BENDS),
     (2, 0, 6),
     (0, 0, 4),
     (3, 1, 2, 4),

@@ -9,8 +9,9 @@ from engine.cache.sizing import CacheSizes, context_that_fits
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import MakeSource
 from engine.grammar.grammars import Grammars
-from engine.stats import CacheInfo, ModelInfo
+from engine.stats import CacheInfo, DraftModelInfo, ModelInfo
 from tests.digest import FULL, VOCABULARY_SIZE
+from tests.draft_model import BENDS, CONTEXT, DigestDraftModel
 from tests.laws.drafters import sources_of
 from tests.toy_grammar import toy_grammars
 
@@ -36,6 +37,7 @@ class Shape:
     prefix_caching: bool = True
     max_draft_tokens: int = 0
     drafter: str = "usual"
+    draft_model: str | None = None  # how it bends what is right; the layout has its rows then
 
     @property
     def context_length(self) -> int:
@@ -55,6 +57,18 @@ class Shape:
     def grammars(self) -> Grammars:
         """What follows outputs through toy grammars."""
         return toy_grammars()
+
+    @property
+    def draft_context(self) -> int | None:
+        """Positions that a draft model takes."""
+        return CONTEXT if self.draft_model else None
+
+    def made_draft_model(self) -> DigestDraftModel | None:
+        """What guesses in the step itself."""
+        if self.draft_model is None:
+            return None
+        bend, num_units = BENDS[self.draft_model], self.sizes.num_units
+        return DigestDraftModel(self.layout, num_units, block_size=self.block_size, bend=bend)
 
     def tables(self) -> BlockTables:
         """An empty cache."""
@@ -91,6 +105,7 @@ class Shape:
             architecture="digest",
             dtype="hash",
             runs_on="arithmetic",
+            draft_model=DraftModelInfo("guesser", CONTEXT) if self.draft_model else None,
             cache=CacheInfo(self.block_size, self.sizes.num_units, 1, "hash", "one slot a position"),
             embedding_size=2,
         )

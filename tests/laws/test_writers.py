@@ -7,11 +7,12 @@ from pathlib import Path
 from engine.held import GroupTable, Held
 
 ENGINE = Path(__file__).parent.parent.parent / "engine"
-READS = {"planned", "computed", "accepted", "published", "marks", "in_flight", "check"}
+READS = {"planned", "computed", "drafted", "accepted", "published", "marks", "in_flight", "check"}
 MOVERS = {
     "admit": {"admission.py"},
     "plan": {"plan.py"},
     "commit": {"commit.py"},
+    "draft": {"commit.py"},
     "publish": {"publish.py"},
     "invalidate": {"sequence.py"},
 }

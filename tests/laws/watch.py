@@ -17,6 +17,7 @@ from engine.request import Request
 from engine.sequence import Sequence, State
 from engine.step import Chunk, Plan, StateUse
 from tests.digest import VOCABULARY_SIZE, DigestRunner
+from tests.draft_model import CONTEXT, DigestDraftModel, rows_of
 from tests.laws.held_runner import HeldRunner
 from tests.laws.shape import Shape
 from tests.toy_grammar import WRONG, ToyMatcher
@@ -85,6 +86,7 @@ class Watch:
             self._check_chunk(chunk)
         places = [place for chunk in plan.chunks for place in self._written(chunk)]
         assert len(set(places)) == len(places), "two chunks write one block"
+        self._check_feeds(plan)
 
     def _check_first_is_served(self, plan: Plan) -> None:
         """The oldest running sequence is in every step, but for those that run alone after a failure."""
@@ -117,6 +119,31 @@ class Watch:
         assert chunk.stop < sequence.max_length
         assert not sequence.failures, "who failed runs without drafts"
 
+    def _check_feeds(self, plan: Plan) -> None:
+        """The draft model computes accepted tokens, right behind what it has, in places that nobody relies on."""
+        places: list[int] = []
+        for chunk in plan.chunks:
+            if chunk.feed is None:
+                assert not chunk.num_guesses, "a guess is made of all tokens before"
+                continue
+            sequence, size = self.sequence(chunk.ticket.sequence), self._shape.block_size
+            feed, model, tables = chunk.feed, self._runner.draft_model, chunk.ticket.tables
+            assert model is not None
+            assert model.read(tables, feed.start) == rows_of(sequence.tokens[: feed.start]), "it has what is below"
+            assert feed.tokens == tuple(sequence.tokens[feed.start : feed.stop])
+            assert not chunk.num_guesses or feed.stop == len(sequence.tokens), "a guess is made of all tokens before"
+            stop = feed.stop + max(0, chunk.num_guesses - 1)
+            assert stop <= chunk.stop
+            assert stop <= CONTEXT, "it computes no further than its context"
+            places += tables[self._shape.layout.table_beside].units[feed.start // size : -(-stop // size)]
+        assert len(set(places)) == len(places), "two chunks have the draft model write one block"
+        assert self._tables._drafted.isdisjoint(places), "what the draft model has is never written"
+        assert sum(len(chunk.feed.tokens) for chunk in plan.chunks if chunk.feed) <= self._most_fed
+
+    @property
+    def _most_fed(self) -> int:
+        return max(self._shape.max_step_positions, self._shape.block_size)
+
     def _check_states(self, chunk: Chunk, use: StateUse) -> None:
         """A recurrent state that a step reads stands at exactly `computed`, and nobody else has what it writes."""
         states = self._tables.states
@@ -147,6 +174,21 @@ class Watch:
         self._check_flight()
         self._check_snapshot()
         check_indexed_content(self._tables, self._runner)
+        if self._runner.draft_model is not None:
+            self._check_drafted(self._runner.draft_model)
+
+    def _check_drafted(self, model: DigestDraftModel) -> None:
+        """The draft model's rows are those of the accepted tokens, and in a block that is known of its key's tokens."""
+        for sequence in filter(lambda each: each.held.tables, self._engine._roster):
+            upto = self._tables.drafted_upto(sequence)
+            assert upto >= sequence.ledger.drafted
+            assert model.read(self._tables.tables_of(sequence), upto) == rows_of(sequence.tokens[:upto])
+        layout = self._shape.layout
+        for block, key in self._tables.indexes[layout.group_beside]._key_of.items():
+            if block in self._tables._drafted:
+                unit = self._tables.pool.units(block)[0]
+                tokens = tuple(slot[0] for slot in model.content(unit))
+                assert tokens == self._tables.indexes[layout.group_beside]._entries[key].tokens
 
     def _check_grammars(self) -> None:
         """A grammar's state is that of exactly the accepted outputs, whatever is in flight."""

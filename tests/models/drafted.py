@@ -9,15 +9,17 @@ from pathlib import Path
 
 from config.settings import Settings
 from engine.build import Built, build
+from engine.draft.drafts import DRAFT_MODEL
 from engine.model.runner import ModelRunner
-from engine.pace import DraftPrice, Pace, Streams
+from engine.pace import DraftPrice, Pace, RoundPrice, Streams
 from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
-from engine.stats import Snapshot
+from engine.stats import DraftCounts, Snapshot
 from server.trace import encode_message
 
 NUM_PROMPTS = 200
 NUM_OUTPUTS = 24
 NUM_ALONE = 40  # of them with nobody beside them
+NUM_GUESSED = 60  # of them that a draft model guesses for
 KINDS = ("right", "half right", "shifted", "wrong")  # guesses
 ROOMY = 2_000  # blocks of 16 positions
 MAX_SEQUENCES = 16
@@ -38,6 +40,10 @@ SAMPLINGS = (
 
 class Careless(Pace):
     """Takes every draft for free, so that none is left out."""
+
+    def price_of_rounds(self) -> RoundPrice:
+        """Nothing."""
+        return RoundPrice(0.0, 0.0)
 
     def price_of_drafts(self, streams: Streams) -> DraftPrice:
         """Nothing."""
@@ -96,10 +102,10 @@ def _bent(tokens: tuple[int, ...], kind: str, number: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def serving(path: Path, *, num_blocks: int) -> Iterator[Built]:
+def serving(path: Path, *, num_blocks: int, draft_model: Path | None = None) -> Iterator[Built]:
     """The model with a cache of so many blocks."""
     tree = {
-        "model": {"path": str(path), "max_context": 512},
+        "model": {"path": str(path), "max_context": 512, "draft_path": str(draft_model) if draft_model else None},
         "cache": {"num_blocks": num_blocks},
         "engine": {"max_sequences": MAX_SEQUENCES, "max_waiting": NUM_PROMPTS, "reserved_outputs": 0},
     }
@@ -148,6 +154,25 @@ def check_drafts(path: Path, *, num_blocks: int) -> None:
     assert last.prefix_hits > 0, last
     for source in ("prediction", "prompt_lookup"):
         assert 0 < last.drafts[source].kept < last.drafts[source].tokens, last.drafts
+
+
+def check_draft_model(path: Path, draft_model: Path, *, num_blocks: int) -> DraftCounts:
+    """A draft model changes nothing of any answer, alone or in a crowd, with preemptions and hits; what it did."""
+    with serving(path, num_blocks=ROOMY) as roomy:
+        asked = requests(roomy)[:NUM_GUESSED]
+        (plain,), _ = told(roomy, [[replace(request, max_draft_tokens=0) for request in asked]])
+    with serving(path, num_blocks=num_blocks, draft_model=draft_model) as crowded:
+        answers, last = told(crowded, [asked, asked])
+    with serving(path, num_blocks=ROOMY, draft_model=draft_model) as roomy:
+        alone, by_itself = told(roomy, [[request] for request in asked[:NUM_ALONE]])
+
+    for found in answers:
+        assert found == plain
+    assert [found for (found,) in alone] == plain[:NUM_ALONE]
+    assert last.preemptions > 0, last
+    assert last.prefix_hits > 0, last
+    assert last.drafts[DRAFT_MODEL].tokens > 0, last.drafts
+    return by_itself.drafts[DRAFT_MODEL]
 
 
 async def _answer(built: Built, request: Request) -> Told:

@@ -578,7 +578,7 @@ MUTANTS = (
             "engine/plan.py",
             "plan_step",
             "_share_step(suspects[:1], limits, pace)",
-            "_add_drafts(_share_step(suspects[:1], limits, pace), limits, tables, pace, drafts)",
+            "add_drafts(_share_step(suspects[:1], limits, pace), DraftRoom(4, 4), tables, pace, drafts)",
         ),
     ),
     mutant(

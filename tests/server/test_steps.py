@@ -155,3 +155,14 @@ def test_json_tells_a_draft_only_where_there_was_one() -> None:
 
     assert shown["draft"] == {"source": "prediction", "tokens": [42, 42, 42, 42], "kept": 1}
     assert "draft" not in plain
+
+
+def test_what_the_draft_model_computed_is_told() -> None:
+    record = StepRecord(3, (replace(VERIFIED, source="draft_model", fed=(2, 7)),))
+
+    _, fed, verdict = lines(record, num_positions=12, text_of=text_of)
+    (shown,) = (json.loads(line) for line in objects(record, ONE_GROUP))
+
+    assert fed.strip() == "a/0 draft model computed [2,7)"
+    assert "by draft_model, 1 of 4 kept" in verdict
+    assert shown["fed"] == [2, 7]

@@ -49,7 +49,7 @@ def test_a_source_that_fails_gives_way_to_another() -> None:
         draft = drafts.draft(sequence)
         assert draft is not None
         sources.append(draft.source)
-        drafts.observe(sequence, num_drafts=1, num_kept=num_kept)
+        drafts.observe(sequence, draft.source, num_drafts=1, num_kept=num_kept)
 
     assert sources == ["source 0", "source 1", "source 1"]
 
@@ -73,7 +73,7 @@ def test_what_falls_makes_the_next_draft_less_likely_and_what_stands_more() -> N
         draft = drafts.draft(sequence)
         assert draft is not None
         chances.append(draft.chance)
-        drafts.observe(sequence, num_drafts=3, num_kept=num_kept)
+        drafts.observe(sequence, draft.source, num_drafts=3, num_kept=num_kept)
 
     assert chances[0] > chances[1] > chances[2] < chances[3] < chances[4]
 
@@ -83,7 +83,7 @@ def test_tokens_behind_the_first_that_fell_tell_nothing() -> None:
     drafts = drafts_of(Says(*range(8)))
     for sequence, num_drafts in ((first, 2), (second, 8)):
         drafts.draft(sequence)
-        drafts.observe(sequence, num_drafts=num_drafts, num_kept=0)
+        drafts.observe(sequence, "source 0", num_drafts=num_drafts, num_kept=0)
 
     one, other = drafts.draft(first), drafts.draft(second)
 
@@ -96,7 +96,7 @@ def test_what_failed_is_forgotten_in_time() -> None:
     sequence, drafts = a_sequence(max_length=1000), drafts_of(Says(5))
     drafts.draft(sequence)
     for _ in range(5):
-        drafts.observe(sequence, num_drafts=1, num_kept=0)
+        drafts.observe(sequence, "source 0", num_drafts=1, num_kept=0)
     before = drafts.draft(sequence)
     sequence.tokens.extend(range(300))
 
@@ -114,7 +114,7 @@ def test_firm_guesses_and_others_are_judged_apart() -> None:
     draft = drafts.draft(sequence)
     assert draft is not None
     assert draft.chance == FIRST_CHANCE[False]
-    drafts.observe(sequence, num_drafts=1, num_kept=0)
+    drafts.observe(sequence, "s", num_drafts=1, num_kept=0)
 
     loose._guess = Guess((5,), firm=True)
     firm = drafts.draft(sequence)
