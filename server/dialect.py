@@ -1,15 +1,15 @@
 """Dialect: how a model writes calls and reasoning, and what its chat template makes of tools."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from config.settings import ServerSettings
 from engine.text import Vocabulary
-from server.reading.answer import Thinking
+from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import CallFormat
-from server.reading.formats import FORMATS
+from server.reading.formats import FORMATS, Mistral
 
 TAIL = 16  # tokens of a prompt, in which its last tag stands
 THINKING = MappingProxyType({"think": Thinking("<think>", "</think>"), "mistral": Thinking("[THINK]", "[/THINK]")})
@@ -31,12 +31,14 @@ VARIABLES = ("tools", "reasoning_effort", "enable_thinking", "thinking")
 class Dialect:
     """What is known of a model's ways.
 
-    `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads.
+    `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads. `special` has
+    the ids of those marks that are special tokens.
     """
 
     format: CallFormat | None
     thinking: Thinking | None
     variables: frozenset[str]
+    special: Mapping[str, int]
 
     @property
     def shows_tools(self) -> bool:
@@ -51,33 +53,44 @@ class Dialect:
         known = {"reasoning_effort": effort, "enable_thinking": thinks, "thinking": thinks}
         return {name: value for name, value in known.items() if name in self.variables}
 
+    def special_ids(self, marks: Iterable[str]) -> frozenset[int]:
+        """Those of these marks that are special tokens."""
+        return frozenset(self.special[mark] for mark in marks if mark in self.special)
+
     def thinking_after(self, prompt: Sequence[int], said: str, vocabulary: Vocabulary) -> Thinking | None:
         """The tags of an answer that goes on from a prompt, and from what it has said already.
 
-        The reasoning has begun where the prompt ends with its first tag, or where what was said leaves it open.
+        The reasoning has begun where the prompt ends with its first tag, or where what was said leaves it open. It is
+        over where the prompt ends with its last.
         """
         tags = self.thinking
         if tags is None:
             return None
         tail = b"".join(vocabulary.bytes_of(token, skip_special=False) for token in prompt[-TAIL:])
-        ends = tail.decode("utf-8", "replace").rstrip().endswith(tags.opens)
-        return replace(tags, begun=ends or said.rfind(tags.opens) > said.rfind(tags.closes))
+        end = tail.decode("utf-8", "replace").rstrip()
+        if end.endswith(tags.closes):
+            return None
+        return replace(tags, begun=end.endswith(tags.opens) or said.rfind(tags.opens) > said.rfind(tags.closes))
 
 
-def dialect_of(template: str | None, settings: ServerSettings) -> Dialect:
+def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocabulary) -> Dialect:
     """The dialect that a template tells of, or that the settings name."""
-    text, format, thinking = template or "", settings.tool_format, settings.reasoning_format
+    text, name = template or "", settings.tool_format
+    format = _format(_told_format(text) if name == "auto" else name, text)
+    tags = settings.reasoning_format
+    thinking = _told_thinking(text) if tags == "auto" else THINKING.get(tags)
+    marks = AnswerReader(thinking, format).marks
+    special = {vocabulary.text_of(token): token for token in sorted(vocabulary.special_ids)}
     return Dialect(
-        format=FORMATS.get(_told_format(text) if format == "auto" else format),
-        thinking=_told_thinking(text) if thinking == "auto" else THINKING.get(thinking),
-        variables=frozenset(name for name in VARIABLES if _reads(text, name)),
+        format=format,
+        thinking=thinking,
+        variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
+        special={mark: special[mark] for mark in marks if mark in special},
     )
 
 
-def shown_ids(literals: Iterable[str], vocabulary: Vocabulary) -> frozenset[int]:
-    """The special tokens that spell one of these."""
-    wanted = frozenset(literals)
-    return frozenset(token for token in vocabulary.special_ids if vocabulary.text_of(token) in wanted)
+def _format(name: str, template: str) -> CallFormat | None:
+    return Mistral(named=True) if name == "mistral" and "[ARGS]" in template else FORMATS.get(name)
 
 
 def _told_format(template: str) -> str:

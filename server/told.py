@@ -5,7 +5,7 @@ from itertools import groupby
 
 import orjson
 
-from server.reading.calls import CallFormat
+from server.reading.calls import CallFormat, write_calls
 from server.wire.chat import FunctionBody, Message
 
 BEFORE_TOOLS = "You may call functions. These are the functions, one a line, with the JSON schema of their arguments:"
@@ -18,7 +18,7 @@ Turn = dict[str, object]  # a message as templates expect it
 def tools_text(tools: Sequence[FunctionBody], format: CallFormat) -> str:
     """What a system message says about tools."""
     lines = [orjson.dumps(tool_variable(tool)).decode() for tool in tools]
-    return "\n".join([BEFORE_TOOLS, *lines, "", BEFORE_FORMAT, format.write([EXAMPLE])])
+    return "\n".join([BEFORE_TOOLS, *lines, "", BEFORE_FORMAT, write_calls([EXAMPLE], format)])
 
 
 def tool_variable(tool: FunctionBody) -> Turn:
@@ -61,7 +61,7 @@ def _said(message: Message, turn: Turn, format: CallFormat) -> Turn:
     calls = [(call.function.name, call.function.arguments or "{}") for call in message.tool_calls or ()]
     if not calls:
         return turn
-    content = "\n".join(filter(None, [str(turn["content"]), format.write(calls)]))
+    content = "\n".join(filter(None, [str(turn["content"]), write_calls(calls, format)]))
     return {key: value for key, value in turn.items() if key != "tool_calls"} | {"content": content}
 
 

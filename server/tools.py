@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 class Offer:
     """What a body offers its model. `shown` are in the prompt, of those `callable` may be called.
 
-    `required`: the answer is calls and nothing else. `single`: it has one call at most.
+    `required`: the answer is calls and nothing else. `single`: it has one call at most, as where one is named.
     """
 
     shown: tuple[FunctionBody, ...] = ()
@@ -41,7 +41,8 @@ def offer_of(body: ChatRequest) -> Offer:
     required, allowed = _choice(body.tool_choice, functions)
     if body.tool_choice == "none" or not functions:
         return NOTHING
-    return Offer(functions, allowed, required=required, single=body.parallel_tool_calls is False)
+    named = isinstance(body.tool_choice, dict) and body.tool_choice.get("type") == "function"
+    return Offer(functions, allowed, required=required, single=named or body.parallel_tool_calls is False)
 
 
 def _choice(

@@ -62,18 +62,44 @@ class Calls:
 
 
 Written = tuple[str, str]  # a call: its name, and its arguments as JSON
+Frame = tuple[str, str, str]  # what stands before, between and behind
 
 
 class CallFormat(Protocol):
     """How a model writes calls.
 
-    Calls begin with one of `marks`, wherever it stands, or with one of `openings` where an answer begins. `inner` are
-    marks within calls.
+    Calls begin with one of `marks`, wherever it stands, or with one of `openings` where an answer begins. `frame` and
+    `around` say how calls are spelled, such that `read` reads them.
     """
 
-    marks: tuple[str, ...]
-    openings: tuple[str, ...]
-    inner: tuple[str, ...]
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What calls begin with."""
+        ...
+
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """What they begin with where an answer begins."""
+        ...
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """Marks within calls."""
+        ...
+
+    @property
+    def frame(self) -> Frame:
+        """What stands before the first call, between two, and behind the last."""
+        ...
+
+    @property
+    def around(self) -> Frame:
+        """What stands before a call's name, between it and the arguments, and behind these."""
+        ...
+
+    def name(self, name: str) -> str:
+        """A name as it is spelled between them."""
+        ...
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """Read one call, or several that belong together, from their mark on.
@@ -82,9 +108,12 @@ class CallFormat(Protocol):
         """
         ...
 
-    def write(self, calls: Sequence[Written]) -> str:
-        """The text of calls."""
-        ...
+
+def write_calls(calls: Sequence[Written], format: CallFormat) -> str:
+    """The text of calls."""
+    (first, then, last), (before, between, behind) = format.frame, format.around
+    spelled = (f"{before}{format.name(name)}{between}{arguments}{behind}" for name, arguments in calls)
+    return f"{first}{then.join(spelled)}{last}"
 
 
 # -- JSON -----------------------------------------------------------------------------------------

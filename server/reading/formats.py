@@ -1,11 +1,11 @@
 """Formats: the ways in which models write calls of tools. Each is one small class, with no state."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import orjson
 
-from server.reading.calls import CallFormat, Calls, Written, read_arguments, read_call_object
-from server.reading.python_call import read_python_call, write_python_call
+from server.reading.calls import CallFormat, Calls, Frame, read_arguments, read_call_object
+from server.reading.python_call import read_python_call
 from server.reading.tape import Malformed, Steps, Tape
 
 
@@ -15,6 +15,12 @@ class Hermes:
     marks: tuple[str, ...] = ("<tool_call>",)
     openings: tuple[str, ...] = ()
     inner: tuple[str, ...] = ("</tool_call>",)
+    frame: Frame = ("", "\n", "")
+    around: Frame = ('<tool_call>\n{"name": ', ', "arguments": ', "}\n</tool_call>")
+
+    def name(self, name: str) -> str:
+        """See `CallFormat`."""
+        return _quoted(name)
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -23,10 +29,6 @@ class Hermes:
         yield from read_call_object(tape, calls)
         yield from tape.close(*self.inner)
 
-    def write(self, calls: Sequence[Written]) -> str:
-        """See `CallFormat`."""
-        return "\n".join(f"<tool_call>\n{_object(*call, 'arguments')}\n</tool_call>" for call in calls)
-
 
 class Llama:
     """`{"name": …, "parameters": {…}}` as the whole answer, or behind `<|python_tag|>`; several behind `;`."""
@@ -34,6 +36,12 @@ class Llama:
     marks: tuple[str, ...] = ("<|python_tag|>",)
     openings: tuple[str, ...] = ("{",)
     inner: tuple[str, ...] = ()
+    frame: Frame = ("", "; ", "")
+    around: Frame = ('{"name": ', ', "parameters": ', "}")
+
+    def name(self, name: str) -> str:
+        """See `CallFormat`."""
+        return _quoted(name)
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -44,17 +52,22 @@ class Llama:
             yield from tape.space()
             yield from tape.skip(";", ",")
 
-    def write(self, calls: Sequence[Written]) -> str:
-        """See `CallFormat`."""
-        return "; ".join(_object(*call, "parameters") for call in calls)
-
 
 class Pythonic:
-    """`[name(key="value"), …]` as the whole answer, or between marks. A call is said once it is whole."""
+    """`[name(key="value"), …]` as the whole answer, or between marks. A call is said once it is whole.
+
+    Calls that are spelled here hand all their arguments over as one object, which is JSON and Python alike.
+    """
 
     marks: tuple[str, ...] = ("<|python_start|>", "<|tool_call_start|>")
     openings: tuple[str, ...] = ("[",)
     inner: tuple[str, ...] = ("<|python_end|>", "<|tool_call_end|>")
+    frame: Frame = ("[", ", ", "]")
+    around: Frame = ("", "(**", ")")
+
+    def name(self, name: str) -> str:
+        """See `CallFormat`."""
+        return name
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -69,17 +82,32 @@ class Pythonic:
                 break
         yield from tape.close(*self.inner)
 
-    def write(self, calls: Sequence[Written]) -> str:
-        """See `CallFormat`."""
-        return f"[{', '.join(write_python_call(*call) for call in calls)}]"
 
-
+@dataclass(frozen=True, slots=True)
 class Mistral:
-    """`[TOOL_CALLS]` before a list of `{"name": …, "arguments": {…}}`, or before each `name[ARGS]{…}`."""
+    """`[TOOL_CALLS]` before a list of `{"name": …, "arguments": {…}}`, or before each `name[ARGS]{…}`.
 
+    Either is read; `named` ones are spelled in the second way.
+    """
+
+    named: bool = False
     marks: tuple[str, ...] = ("[TOOL_CALLS]",)
     openings: tuple[str, ...] = ()
     inner: tuple[str, ...] = ("[ARGS]", "[CALL_ID]")
+
+    @property
+    def frame(self) -> Frame:
+        """See `CallFormat`."""
+        return ("", "", "") if self.named else ("[TOOL_CALLS][", ", ", "]")
+
+    @property
+    def around(self) -> Frame:
+        """See `CallFormat`."""
+        return ("[TOOL_CALLS]", "[ARGS]", "") if self.named else ('{"name": ', ', "arguments": ', "}")
+
+    def name(self, name: str) -> str:
+        """See `CallFormat`."""
+        return name if self.named else _quoted(name)
 
     def read(self, tape: Tape, calls: Calls) -> Steps[None]:
         """See `CallFormat`."""
@@ -89,10 +117,6 @@ class Mistral:
             yield from self._read_list(tape, calls)
         else:
             yield from self._read_named(tape, calls)
-
-    def write(self, calls: Sequence[Written]) -> str:
-        """See `CallFormat`."""
-        return f"[TOOL_CALLS][{', '.join(_object(*call, 'arguments') for call in calls)}]"
 
     def _read_list(self, tape: Tape, calls: Calls) -> Steps[None]:
         yield from tape.expect("[")
@@ -128,9 +152,8 @@ class Mistral:
             tape.at += 1
 
 
-def _object(name: str, arguments: str, key: str) -> str:
-    """A call as a JSON object."""
-    return f'{{"name": {orjson.dumps(name).decode()}, "{key}": {arguments}}}'
+def _quoted(name: str) -> str:
+    return orjson.dumps(name).decode()
 
 
 DEFAULT: CallFormat = Hermes()  # of models whose chat template tells of none

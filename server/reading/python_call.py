@@ -52,29 +52,23 @@ def python_arguments(text: str) -> str:
             call = ast.parse(f"f{text}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise Malformed
-        values = {_key(keyword): _value(keyword.value) for keyword in call.keywords}
-        if len(values) < len(call.keywords):
+        items = [item for keyword in call.keywords for item in _values(keyword).items()]
+        values = dict(items)
+        if len(values) < len(items):
             raise Malformed
         return orjson.dumps(values).decode()
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise Malformed from None
 
 
-def write_python_call(name: str, arguments: str) -> str:
-    """A call as Python writes it; arguments that are no object are one text."""
-    try:
-        values = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        values = arguments
-    if not isinstance(values, dict):
-        values = {"arguments": arguments}
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"
-
-
-def _key(keyword: ast.keyword) -> str:
-    if keyword.arg is None:
+def _values(keyword: ast.keyword) -> dict[str, object]:
+    """What one keyword gives: itself, or what stands in the object behind `**`."""
+    value = _value(keyword.value)
+    if keyword.arg is not None:
+        return {keyword.arg: value}
+    if not isinstance(value, dict):
         raise Malformed
-    return keyword.arg
+    return value
 
 
 def _value(node: ast.expr) -> object:

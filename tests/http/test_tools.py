@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
+from engine.errors import GrammarRefused
 from engine.request import Request
 from engine.text import Vocabulary
 from server.service import Service
@@ -307,6 +308,73 @@ async def test_marks_that_are_special_tokens_are_read_and_others_left_out() -> N
 
     assert [request.shown_special_ids for request in engine.requests] == [{size, size + 1}, frozenset()]
     assert all(request.skip_special_tokens for request in engine.requests)
+
+
+async def refused(service: Service, body: Json) -> Json:
+    async with client_of(service) as client:
+        answer = await client.post(CHAT, json=body)
+    assert answer.status_code == 400, answer.text
+    error: Json = answer.json()["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "required",
+        {"type": "function", "function": {"name": "look"}},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [LOOK]}},
+    ],
+)
+async def test_a_required_call_is_enforced_by_a_grammar_and_ends_with_tool_calls(choice: object) -> None:
+    engine = FakeEngine(script=lambda _request, _choice: Script(ONE, ends=True), info=ROOM)
+    used = make_service(engine, FakeTokenizer())
+
+    want = await whole(used, chat(tool_choice=choice))
+    got = await chunks(used, chat(tool_choice=choice))
+
+    assert want["choices"][0]["finish_reason"] == "tool_calls"
+    assert rebuilt(got) == same(want["choices"][0])
+    for request in engine.requests:
+        assert request.grammar is not None
+        assert request.grammar in engine.grammars
+
+
+async def test_a_schema_that_can_not_be_enforced_is_refused_and_the_tools_are_named() -> None:
+    engine = FakeEngine(grammar_refusal=GrammarRefused(syntax="Lark grammar", reason="odd"))
+
+    error = await refused(make_service(engine), chat(tool_choice="required"))
+
+    assert error["param"] == "tools"
+    assert not engine.opened
+
+
+async def test_a_call_can_not_be_required_where_none_is_looked_for() -> None:
+    error = await refused(service("", tool_format="none"), chat(tool_choice="required"))
+
+    assert (error["param"], error["code"]) == ("tool_choice", "unsupported_parameter")
+
+
+async def test_a_format_of_the_answer_leaves_room_for_calls_and_reasoning() -> None:
+    format = {"response_format": {"type": "json_object"}}
+
+    called = await whole(service(ONE), chat(**format))
+    thought = await whole(service('<think>hm</think>{"a": 1}'), chat(**format))
+
+    assert called["choices"][0]["finish_reason"] == "tool_calls"
+    assert thought["choices"][0]["message"]["content"] == '{"a": 1}'
+    assert thought["choices"][0]["message"]["reasoning_content"] == "hm"
+
+
+async def test_free_calls_have_no_grammar_unless_a_function_is_strict() -> None:
+    strict: Json = {"type": "function", "function": LOOK["function"] | {"strict": True}}
+    engine = FakeEngine(script=lambda _request, _choice: Script(ONE, ends=True), info=ROOM)
+    used = make_service(engine, FakeTokenizer())
+
+    await whole(used, chat())
+    await whole(used, chat(tools=[strict]))
+
+    assert [request.grammar is None for request in engine.requests] == [True, False]
 
 
 async def test_the_sdk_reads_calls_and_its_stream_helper_rebuilds_them() -> None:

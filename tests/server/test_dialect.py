@@ -2,8 +2,8 @@ import pytest
 
 from config.settings import ServerSettings
 from engine.text import Vocabulary
-from server.dialect import Dialect, dialect_of, shown_ids
-from server.reading.formats import FORMATS
+from server.dialect import Dialect, dialect_of
+from server.reading.formats import FORMATS, Mistral
 from tests.fakes import VOCABULARY
 
 QWEN = """{%- if tools %}{{- "# Tools <tool_call>" }}{%- for tool in tools %}{{ tool | tojson }}{% endfor %}{%- endif %}
@@ -14,8 +14,8 @@ MISTRAL = """{%- if tools is not none %}[AVAILABLE_TOOLS]{% endif %}{{ "[TOOL_CA
 PLAIN = "{% for message in messages %}{{ message['tools'] }} thinking about tools {{ m.enable_thinking }}{% endfor %}"
 
 
-def dialect(template: str | None, **settings: str) -> Dialect:
-    return dialect_of(template, ServerSettings.model_validate(settings))
+def dialect(template: str | None, vocabulary: Vocabulary = VOCABULARY, **settings: str) -> Dialect:
+    return dialect_of(template, ServerSettings.model_validate(settings), vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,25 @@ def test_an_effort_sets_the_variables_that_the_template_reads() -> None:
 def test_reasoning_has_begun_where_the_prompt_leaves_it_open(prompt: str, said: str, *, begun: bool) -> None:
     tags = dialect(QWEN).thinking_after(tuple(prompt.encode()), said, VOCABULARY)
 
-    assert tags is not None
-    assert tags.begun is begun
+    assert (tags is not None and tags.begun) is begun
     assert dialect(PLAIN).thinking_after(tuple(prompt.encode()), said, VOCABULARY) is None
 
 
 def test_marks_that_are_special_tokens_are_shown() -> None:
     vocabulary = Vocabulary([b"a", b"[TOOL_CALLS]", b"</s>", b"[ARGS]"], frozenset({1, 2}))
 
-    assert shown_ids(("[TOOL_CALLS]", "[ARGS]"), vocabulary) == {1}
+    told = dialect("[TOOL_CALLS]", vocabulary)
+
+    assert told.special == {"[TOOL_CALLS]": 1}
+    assert told.special_ids(("[TOOL_CALLS]", "[ARGS]")) == {1}
+
+
+def test_a_prompt_that_ends_behind_reasoning_leaves_none_to_come() -> None:
+    tags = dialect(QWEN).thinking_after(tuple(b"assistant\n<think>\n\n</think>\n\n"), "", VOCABULARY)
+
+    assert tags is None
+
+
+def test_mistrals_calls_are_named_where_the_template_names_them() -> None:
+    assert dialect("{{ tools }}[TOOL_CALLS][ARGS]").format == Mistral(named=True)
+    assert dialect("{{ tools }}[TOOL_CALLS]").format == Mistral()

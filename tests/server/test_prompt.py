@@ -7,9 +7,9 @@ from server.errors import ApiError
 from server.prompt import FAR_TOO_LONG, STRETCH, chat_prompt, completion_prompts, template_message, text_prompt
 from server.wire.chat import Message, TemplateFields
 from server.wire.completions import CompletionRequest
-from tests.fakes import BOS, TEMPLATE, FakeTokenizer
+from tests.fakes import BOS, TEMPLATE, VOCABULARY, FakeTokenizer
 
-DIALECT = dialect_of(TEMPLATE, ServerSettings())
+DIALECT = dialect_of(TEMPLATE, ServerSettings(), VOCABULARY)
 
 
 def template(**fields: object) -> dict[str, object]:

@@ -1,6 +1,7 @@
 import orjson
 
 from server.prompt import template_message
+from server.reading.calls import write_calls
 from server.reading.formats import FORMATS
 from server.told import EXAMPLE, Turn, told_turns, tool_variable, tools_text, with_tools
 from server.wire.chat import FunctionBody, Message
@@ -25,7 +26,7 @@ def test_tools_are_told_one_a_line_with_the_format_of_calls() -> None:
     lines = tools_text([LOOK, BARE], HERMES).splitlines()
 
     assert [orjson.loads(line)["function"]["name"] for line in lines[1:3]] == ["look", "go"]
-    assert "\n".join(lines[-3:]) == HERMES.write([EXAMPLE])
+    assert "\n".join(lines[-3:]) == write_calls([EXAMPLE], HERMES)
 
 
 def test_every_key_of_a_tool_is_there() -> None:

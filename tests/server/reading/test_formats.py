@@ -1,9 +1,11 @@
 import orjson
 import pytest
 
-from server.reading.formats import FORMATS
+from server.reading.answer import AnswerReader
+from server.reading.calls import CallFormat, Calls, write_calls
+from server.reading.formats import FORMATS, Mistral
 from server.reading.pieces import CallArguments, CallBegun, Piece, Text
-from tests.server.reading.texts import call, read, reader_of
+from tests.server.reading.texts import NAMES, call, read, reader_of
 
 LOOK = '{"at": "}\\"{", "n": [1, {"b": null}]}'
 
@@ -110,7 +112,8 @@ NO_CALLS = {
         "[look(",
         "[look(5)]",
         "[look(a=b)]",
-        "[look(**{})]",
+        "[look(**5)]",
+        "[look(a=1, **{'a': 2})]",
         "[look(a={1: 2})]",
         "[look(a=1, a=2)]",
         "[look(a=len('x'))]",
@@ -204,17 +207,14 @@ def test_nothing_is_said_behind_the_last_call_that_may_be_made(format: str, text
     assert read(reader_of(format, most=1), text) == call(0, "look", "{}")
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_format_reads_what_it_writes(format: str) -> None:
-    calls = [("look", '{"at": "x\\"}", "n": [1, null]}'), ("get_weather", "{}")]
+@pytest.mark.parametrize("format", [*FORMATS.values(), Mistral(named=True)])
+def test_a_format_reads_what_is_spelled_in_it(format: CallFormat) -> None:
+    calls = [("look", '{"at": "x\\"}", "n": [1, null, true]}'), ("get_weather", "{}")]
+    reader = AnswerReader(None, format, lambda: Calls(NAMES))()
 
-    pieces = read(reader_of(format), FORMATS[format].write(calls))
+    pieces = read(reader, write_calls(calls, format))
 
     assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["look", "get_weather"]
     arguments = [orjson.loads(piece.text) for piece in pieces if isinstance(piece, CallArguments)]
-    assert arguments == [{"at": 'x"}', "n": [1, None]}, {}]
-
-
-@pytest.mark.parametrize("arguments", ["{bad", "[1]"])
-def test_arguments_that_are_no_object_are_written_as_one_text(arguments: str) -> None:
-    assert FORMATS["pythonic"].write([("look", arguments)]) == f"[look(arguments='{arguments}')]"
+    assert arguments == [{"at": 'x"}', "n": [1, None, True]}, {}]
+    assert len(pieces) == 4

@@ -1,0 +1,208 @@
+"""Calling: the grammar of an answer that is calls, may be, or thinks before it says what it has to match.
+
+Rules are llguidance's Lark. Where a mark is a special token it is written as that token, since no text is.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import orjson
+
+from engine.request import Grammar, Syntax
+from server.dialect import Dialect
+from server.reading.answer import AnswerReader, Thinking
+from server.reading.calls import CallFormat, Calls, Frame
+from server.structure import Asked
+from server.tools import Offer
+from server.wire.chat import FunctionBody
+
+MAX_CALLS = 16  # of an answer that is nothing else: a small model may write calls for ever
+ANYTHING = '{"type":"object"}'
+
+_TEXT = "tm_text: TM_TEXT\nTM_TEXT: /(.|\\n)*/\nTM_SPACE: /[ \\n]{0,4}/"
+_START = re.compile(r"^start(?=\s*:)", re.MULTILINE)
+
+
+class Spelling:
+    """How texts are spelled in a grammar. `special` has the ids of the marks that are special tokens."""
+
+    def __init__(self, special: Mapping[str, int]) -> None:
+        self._special = special
+        self._mark = re.compile(f"({'|'.join(map(re.escape, special)) or '(?!)'})")
+
+    def spell(self, text: str) -> str:
+        """A text as a grammar has it: literals, and special tokens for the marks that are some."""
+        return " ".join(self._part(part) for part in self._mark.split(text) if part)
+
+    def up_to(self, mark: str, name: str) -> Iterator[str]:
+        """The rule of a name that is any text up to a mark, and the mark."""
+        lazy = "" if mark in self._special else "[lazy]"
+        yield f"{name}{lazy}: TM_TEXT {self.spell(mark)}"
+
+    def first(self, marks: Sequence[str]) -> str:
+        """The mark to begin with: a special token, if one is."""
+        return next((mark for mark in marks if mark in self._special), marks[0])
+
+    def _part(self, text: str) -> str:
+        return f"<[{self._special[text]}]>" if text in self._special else literal(text)
+
+
+def literal(text: str) -> str:
+    """A text as it stands, whatever marks it spells."""
+    return orjson.dumps(text).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an answer has to match, if anything, and what reads it."""
+
+    asked: Asked | None
+    reader: AnswerReader
+
+
+def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, dialect: Dialect) -> Shape:
+    """The shape of an answer for which a grammar was asked, tools are offered, and which may think before."""
+    format = dialect.format if offer.callable else None
+    spelling = Spelling(dialect.special)
+    reader = AnswerReader(thinking)
+    if format is not None:
+        reader = replace(
+            reader, format=format, make_calls=partial(Calls, offer.names, most=1 if offer.single else None)
+        )
+        if offer.required:
+            return Shape(required_calls(offer, format, thinking, spelling), reader)
+    if asked is None:
+        if format is not None and is_strict(offer, format):
+            return Shape(strict_calls(offer, format, thinking, spelling), reader)
+        return Shape(None, reader)
+    if format is None and thinking is None:
+        return Shape(asked, reader)
+    embedded = behind_thinking(asked, offer, format, thinking, spelling)
+    return Shape(asked, AnswerReader()) if embedded is None else Shape(embedded, reader)
+
+
+# -- what an answer may be ------------------------------------------------------------------------
+
+
+def required_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
+    """Calls and nothing else, behind reasoning if there is some."""
+    rules = [*_thinking(thinking, spelling, "tm_calls"), *_calls(offer, format, spelling)]
+    return Asked(_grammar(rules), "tools")
+
+
+def behind_thinking(
+    asked: Asked, offer: Offer, format: CallFormat | None, thinking: Thinking | None, spelling: Spelling
+) -> Asked | None:
+    """What was asked for, or calls in its place, behind reasoning; None where its grammar can't be put into another."""
+    answer = _embedded(asked.grammar)
+    if answer is None:
+        return None
+    rules = [answer]
+    if offer.callable and format is not None:
+        rules += ["tm_said: tm_answer | tm_calls", *_calls(offer, format, spelling, led=True)]
+    else:
+        rules.append("tm_said: tm_answer")
+    return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), asked.param)
+
+
+def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
+    """Any text, in which calls are those of tools that may be called, with arguments that match where that is asked."""
+    [trigger, *_] = format.marks
+    said = "tm_said: tm_begun tm_units | tm_text" if offer.single else "tm_said: (tm_begun tm_units)* tm_text"
+    rules = [said, *spelling.up_to(trigger, "tm_begun"), *_units(offer, format, spelling, trigger)]
+    return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), "tools")
+
+
+def is_strict(offer: Offer, format: CallFormat) -> bool:
+    """Whether freely made calls are to be enforced, and can be: their format has a mark for them."""
+    wanted = any(function.strict for function in offer.callable) or len(offer.callable) < len(offer.shown)
+    return wanted and not format.openings
+
+
+# -- rules ----------------------------------------------------------------------------------------
+
+
+def _grammar(rules: Iterable[str]) -> Grammar:
+    return Grammar(Syntax.LARK, "\n".join([*rules, _TEXT]))
+
+
+def _thinking(thinking: Thinking | None, spelling: Spelling, then: str) -> list[str]:
+    """The first rule: reasoning, which may be left out unless it has begun, and what comes then."""
+    if thinking is None:
+        return [f"start: {then}"]
+    thought = "tm_thought TM_SPACE"
+    if not thinking.begun:
+        thought = f"({spelling.spell(thinking.opens)} {thought})?"
+    return [f"start: {thought} {then}", *spelling.up_to(thinking.closes, "tm_thought")]
+
+
+def _calls(offer: Offer, format: CallFormat, spelling: Spelling, *, led: bool = False) -> list[str]:
+    """Calls of the tools, their arguments by their schemas. `led`: a mark comes first, to tell them from an answer."""
+    first, then, last = format.frame
+    mark = spelling.first(format.marks)
+    if led and not f"{first}{format.around[0]}".startswith(mark):
+        first = mark + first
+    most = 1 if offer.single else MAX_CALLS
+    return [
+        _several("tm_calls", (first, then, last), spelling, more=f"{{0,{most - 1}}}" if most > 1 else ""),
+        *_each(offer.callable, format.around, format, spelling, schemas=True),
+    ]
+
+
+def _units(offer: Offer, format: CallFormat, spelling: Spelling, trigger: str) -> list[str]:
+    """What comes behind a trigger: one call, or a frame of several. Strict functions alone have their schemas."""
+    (first, then, last), (before, *rest) = format.frame, format.around
+    around = (before if first else before.removeprefix(trigger), rest[0], rest[1])
+    frame = (first.removeprefix(trigger), then, last)
+    return [
+        _several("tm_units", frame, spelling, more="*" if first and not offer.single else ""),
+        *_each(offer.callable, around, format, spelling, schemas=False),
+    ]
+
+
+def _several(name: str, frame: Frame, spelling: Spelling, *, more: str) -> str:
+    """The rule of calls in a frame; `more`: how often another may come."""
+    first, then, last = map(spelling.spell, frame)
+    again = f"({then} tm_call){more}" if more else ""
+    return f"{name}: {' '.join(filter(None, (first, 'tm_call', again, last)))}"
+
+
+def _each(
+    functions: Sequence[FunctionBody], around: Frame, format: CallFormat, spelling: Spelling, *, schemas: bool
+) -> Iterator[str]:
+    """A rule for each function, and one for any of them."""
+    before, between, behind = map(spelling.spell, around)
+    yield "tm_call: " + " | ".join(f"tm_call_{number}" for number in range(len(functions)))
+    for number, function in enumerate(functions):
+        arguments = arguments_schema(function) if schemas or function.strict else ANYTHING
+        parts = (before, literal(format.name(function.name)), between, f"%json {arguments}", behind)
+        yield f"tm_call_{number}: {' '.join(filter(None, parts))}"
+
+
+def arguments_schema(function: FunctionBody) -> str:
+    """What a function's arguments have to match; one without parameters has none."""
+    if function.parameters is None:
+        return '{"type":"object","properties":{},"additionalProperties":false}'
+    return orjson.dumps({"type": "object"} | function.parameters).decode()
+
+
+def _embedded(grammar: Grammar) -> str | None:
+    """The rule `tm_answer` of a grammar, if it can be one of another's."""
+    match grammar.syntax:
+        case Syntax.JSON_SCHEMA:
+            return f"tm_answer: %json {grammar.source}"
+        case Syntax.REGEX:
+            return f"tm_answer: /{_in_slashes(grammar.source)}/"
+        case Syntax.LARK if grammar.source.count("start") == 1 and "%llguidance" not in grammar.source:
+            rule, num_rules = _START.subn("tm_answer", grammar.source)
+            return rule if num_rules else None
+        case _:
+            return None
+
+
+def _in_slashes(expression: str) -> str:
+    """An expression between slashes: those within are escaped, and line feeds are spelled."""
+    parts = re.findall(r"\\.|[^\\]", expression, re.DOTALL)
+    return "".join({"/": "\\/", "\n": "\\n"}.get(part, part) for part in parts)

@@ -1,0 +1,250 @@
+"""Grammars of answers, with the library that enforces them over a small vocabulary of bytes and two special marks."""
+
+import pytest
+
+from config.settings import ServerSettings
+from engine.errors import GrammarRefused
+from engine.grammar.guidance import guidance_for
+from engine.request import Grammar, Syntax
+from engine.text import Vocabulary
+from server.calling import Shape, shape_of
+from server.dialect import Dialect, dialect_of
+from server.reading.answer import AnswerReader, Thinking
+from server.reading.calls import write_calls
+from server.reading.formats import FORMATS
+from server.reading.pieces import CallArguments, CallBegun, Reasoning, Text, joined
+from server.structure import Asked
+from server.tools import Offer
+from server.wire.chat import FunctionBody
+from tests.fakes import FakeTokenizer
+
+SPECIAL = ("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]")
+END = 256
+VOCABULARY = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), b"<end>", *(mark.encode() for mark in SPECIAL)],
+    frozenset(range(END, END + 1 + len(SPECIAL))),
+)
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"at": {"$ref": "#/$defs/place"}},
+    "required": ["at"],
+    "additionalProperties": False,
+    "$defs": {"place": {"enum": ["here", "there"]}},
+}
+LOOK = FunctionBody(name="look", parameters=SCHEMA)
+STRICT = FunctionBody(name="look", parameters=SCHEMA, strict=True)
+GO = FunctionBody(name="go")
+HERE, THERE = '{"at":"here"}', '{"at":"there"}'
+ANY = '{"a":1}'
+TAGS = Thinking("<think>", "</think>")
+
+
+class BytesAndMarks(FakeTokenizer):
+    """One token a byte, and the marks."""
+
+    vocabulary = VOCABULARY
+    eos_ids = frozenset({END})
+
+
+LIBRARY = guidance_for(BytesAndMarks())
+
+
+def dialect(format: str, template: str = "") -> Dialect:
+    return dialect_of(template, ServerSettings.model_validate({"tool_format": format}), VOCABULARY)
+
+
+def tokens(text: str) -> list[int]:
+    """The text's bytes, marks that are special as one token."""
+    ids: list[int] = []
+    while text:
+        mark = next((mark for mark in SPECIAL if text.startswith(mark)), "")
+        ids += [END + 1 + SPECIAL.index(mark)] if mark else list(text[0].encode())
+        text = text[len(mark) or 1 :]
+    return ids
+
+
+def matches(shape: Shape, text: str | list[int]) -> bool:
+    """Whether an answer may be this text as a whole."""
+    assert shape.asked is not None
+    matcher = LIBRARY.compile(shape.asked.grammar).start()
+    ids = tokens(text) if isinstance(text, str) else text
+    return all(matcher.take(id) for id in ids) and (matcher.is_over or matcher.take(END))
+
+
+def required(*functions: FunctionBody, format: str = "hermes", template: str = "", **fields: object) -> Shape:
+    offer = Offer(functions, functions, required=True, single=bool(fields.get("single")))
+    thinking = fields.get("thinking")
+    assert thinking is None or isinstance(thinking, Thinking)
+    return shape_of(None, offer, thinking, dialect(format, template))
+
+
+def free(*functions: FunctionBody, format: str = "hermes", **fields: bool) -> Shape:
+    return shape_of(None, Offer(functions, functions, **fields), None, dialect(format))
+
+
+@pytest.mark.parametrize(
+    ("format", "template"),
+    [*((name, "") for name in FORMATS), ("mistral", "[ARGS]")],
+)
+def test_required_calls_are_spelled_in_the_models_format_and_read_again(format: str, template: str) -> None:
+    shape = required(LOOK, GO, format=format, template=template)
+    spelled = dialect(format, template).format
+    assert spelled is not None
+
+    for calls in ([("look", HERE)], [("go", "{}"), ("look", THERE), ("go", "{}")]):
+        text = write_calls(calls, spelled)
+        assert matches(shape, text)
+        reader = shape.reader()
+        pieces = joined([*reader.feed(text), *reader.finish()])
+        assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == [name for name, _ in calls]
+        assert [piece.text for piece in pieces if isinstance(piece, CallArguments)] == [text for _, text in calls]
+        assert not any(isinstance(piece, Text) for piece in pieces)
+    for wrong in ([("look", "{}")], [("look", '{"at":"where"}')], [("go", '{"a":1}')], [("other", "{}")]):
+        assert not matches(shape, write_calls(wrong, spelled))
+    assert not matches(shape, "No.")
+    assert not matches(shape, "")
+
+
+def test_one_call_where_there_may_be_no_more() -> None:
+    shape = required(GO, single=True)
+
+    assert matches(shape, write_calls([("go", "{}")], FORMATS["hermes"]))
+    assert not matches(shape, write_calls([("go", "{}")] * 2, FORMATS["hermes"]))
+
+
+def test_a_call_may_be_thought_about() -> None:
+    call = write_calls([("go", "{}")], FORMATS["hermes"])
+    open_, begun = required(GO, thinking=TAGS), required(GO, thinking=Thinking("<think>", "</think>", begun=True))
+
+    assert matches(open_, call)
+    assert matches(open_, f"<think>hm <tool_call></think>\n\n{call}")
+    assert not matches(open_, f"hm</think>{call}")
+    assert matches(begun, f"hm</think>\n{call}")
+    assert not matches(begun, call)
+
+
+def test_tags_that_are_special_tokens_are_those() -> None:
+    shape = required(GO, format="mistral", template="[THINK]", thinking=Thinking("[THINK]", "[/THINK]"))
+    call = write_calls([("go", "{}")], FORMATS["mistral"])
+
+    assert matches(shape, f"[THINK]hm[/THINK]{call}")
+    assert not matches(shape, [*b"[THINK]hm[/THINK]", *tokens(call)])
+
+
+def test_a_name_that_spells_a_mark_is_text() -> None:
+    shape = required(FunctionBody(name="[ARGS]"), format="mistral")
+
+    mark = tokens("[TOOL_CALLS]")
+    assert matches(shape, [*mark, *b'[{"name": "[ARGS]", "arguments": {}}]'])
+    assert not matches(shape, '[TOOL_CALLS][{"name": "[ARGS]", "arguments": {}}]')
+
+
+def test_functions_without_a_type_take_objects() -> None:
+    shape = required(FunctionBody(name="go", parameters={"properties": {"a": {"type": "integer"}}}))
+
+    assert matches(shape, write_calls([("go", '{"a":1}')], FORMATS["hermes"]))
+    assert not matches(shape, write_calls([("go", "[1]")], FORMATS["hermes"]))
+
+
+def test_a_schema_that_is_none_is_the_tools_fault() -> None:
+    shape = required(FunctionBody(name="go", parameters={"type": "objekt"}))
+
+    assert shape.asked is not None
+    assert shape.asked.param == "tools"
+    with pytest.raises(GrammarRefused):
+        LIBRARY.compile(shape.asked.grammar)
+
+
+@pytest.mark.parametrize("format", ["hermes", "mistral"])
+def test_strict_functions_are_called_right_within_any_text(format: str) -> None:
+    shape = free(STRICT, GO, format=format)
+
+    def call(name: str, arguments: str) -> str:
+        return write_calls([(name, arguments)], FORMATS[format])
+
+    assert matches(shape, "any text, with < and [TOOL and }")
+    assert matches(shape, f"so {call('look', HERE)} and {call('go', ANY)} then")
+    assert not matches(shape, call("look", "{}"))
+    assert not matches(shape, call("other", "{}"))
+
+
+def test_a_strict_call_is_the_last_where_there_may_be_one() -> None:
+    shape = free(STRICT, single=True)
+    call = write_calls([("look", HERE)], FORMATS["hermes"])
+
+    assert matches(shape, "none")
+    assert matches(shape, f"so {call}")
+    assert not matches(shape, f"so {call} x")
+
+
+@pytest.mark.parametrize("format", ["llama", "pythonic"])
+def test_a_format_without_a_mark_of_its_own_stays_free(format: str) -> None:
+    assert free(STRICT, format=format).asked is None
+
+
+def test_functions_that_are_not_strict_stay_free_unless_not_all_are_allowed() -> None:
+    allowed = Offer((LOOK, GO), (GO,))
+
+    assert free(LOOK, GO).asked is None
+    assert not matches(
+        shape_of(None, allowed, None, dialect("hermes")), write_calls([("look", "{}")], FORMATS["hermes"])
+    )
+
+
+JSON = Grammar(
+    Syntax.JSON_SCHEMA, '{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}'
+)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_answer_that_has_to_match_may_be_calls_instead(format: str) -> None:
+    offer = Offer((GO,), (GO,))
+    shape = shape_of(Asked(JSON, "response_format"), offer, None, dialect(format))
+    marked = dialect(format).format
+    assert marked is not None
+    call = write_calls([("go", "{}")], marked)
+    if marked.openings:
+        call = marked.marks[0] + call
+
+    assert matches(shape, '{"a":1}')
+    assert matches(shape, call)
+    assert not matches(shape, "text")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "answer"),
+    [
+        (JSON, '{"a":1}'),
+        (Grammar(Syntax.REGEX, r"a/b\/c\\"), "a/b/c\\"),
+        (Grammar(Syntax.LARK, 'start: "yes" | "no"'), "yes"),
+    ],
+)
+def test_what_is_asked_for_comes_behind_the_reasoning(grammar: Grammar, answer: str) -> None:
+    shape = shape_of(Asked(grammar, "x"), Offer(), TAGS, dialect("hermes"))
+
+    assert matches(shape, answer)
+    assert matches(shape, f"<think>hm</think>\n{answer}")
+    assert not matches(shape, f"<think>hm</think>{answer}x")
+    reader = shape.reader()
+    assert joined([*reader.feed(f"<think>hm</think>{answer}"), *reader.finish()]) == [Reasoning("hm"), Text(answer)]
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        Grammar(Syntax.GBNF, 'root ::= "yes"'),
+        Grammar(Syntax.LARK, 'start: again\nagain: "start"'),
+        Grammar(Syntax.LARK, '%llguidance {}\nstart: "yes"'),
+        Grammar(Syntax.LARK, ' start: "yes"'),
+    ],
+)
+def test_a_grammar_that_can_not_be_put_into_another_leaves_no_room_for_reasoning(grammar: Grammar) -> None:
+    asked = Asked(grammar, "x")
+
+    assert shape_of(asked, Offer((GO,), (GO,)), TAGS, dialect("hermes")) == Shape(asked, AnswerReader())
+
+
+def test_without_tools_and_reasoning_it_is_what_was_asked_for() -> None:
+    asked = Asked(JSON, "x")
+
+    assert shape_of(asked, Offer(), None, dialect("hermes")).asked is asked
