@@ -26,7 +26,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve chat trace model test test-gemma3 test-sdks test-openapi check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts clean
+.PHONY: help serve chat trace model test test-gemma3 test-sdks test-openapi test-schemas check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ test-sdks: $(INSTALLED_DEV) $(FETCHED) ## try SDKs and frameworks, each in an en
 
 test-openapi: $(INSTALLED_DEV) ## try every endpoint as the description has it, with schemathesis
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.sdks.openapi $(ARGS)
+
+test-schemas: $(INSTALLED_DEV) $(FETCHED) ## let MODEL answer by hundreds of public JSON schemas; ARGS='--most 50' tries fewer
+	$(VENV)/bin/python -m tests.schemas --model '$(MODEL)' $(ARGS)
 
 check: $(INSTALLED_DEV) ## formatting, lint, types and layers
 	$(VENV)/bin/ruff format --check .
@@ -91,6 +94,9 @@ bench-cache: $(INSTALLED_DEV) $(FETCHED) ## measure what the cache takes, and wh
 
 bench-drafts: $(INSTALLED_DEV) $(FETCHED) ## measure what drafts save, and what they cost
 	$(VENV)/bin/python -m benchmarks.bench_drafts --model '$(MODEL)' $(ARGS)
+
+bench-structure: $(INSTALLED_DEV) $(FETCHED) ## measure what a grammar costs the model's speed
+	$(VENV)/bin/python -m benchmarks.bench_structure --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers .envs build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info

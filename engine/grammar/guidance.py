@@ -11,6 +11,7 @@ from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from engine.errors import GrammarRefused
 from engine.grammar.grammars import end_ids_of
+from engine.grammar.schema import demanding
 from engine.request import Grammar, Syntax
 from engine.text import Tokenizer, Vocabulary
 
@@ -124,7 +125,7 @@ def _with_options(schema: object) -> str:
         schema = {}
     if not isinstance(schema, dict):
         raise ValueError("a schema is an object")  # noqa: TRY004  # the client's text is wrong, not our types
-    return json.dumps(schema | {"x-guidance": JSON_OPTIONS})
+    return json.dumps({**demanding(schema), "x-guidance": JSON_OPTIONS})
 
 
 def _with_options_inside(lark: str) -> str:

@@ -32,8 +32,10 @@ HOST_FILES = (
         "test_commit",
         "test_publish",
         "test_drafted_steps",
+        "test_grammar_steps",
         "test_embeddings",
     ),
+    *("grammar/test_compiler", "grammar/test_masks", "draft/test_drafts"),
     *("test_stream", "test_view", "test_engine"),
 )
 HOST_TESTS = (

@@ -328,6 +328,100 @@ MUTANTS = (
         ("engine/sequence.py", "Sequence.usage", "self.ledger.accepted", "self.ledger.published"),
     ),
     mutant(
+        "E23",
+        "masks move the grammar itself, so it runs ahead of a draft that is rejected",
+        ("engine/grammar/grammars.py", "Grammars._work_of", "record.matcher.copy()", "record.matcher"),
+    ),
+    mutant(
+        "E23",
+        "the grammar takes drafts as they are planned",
+        (
+            "engine/grammar/grammars.py",
+            "Grammars.allowed",
+            "tokens[: record.matcher.num_allowed(tokens)]",
+            "tuple(token for token in tokens if record.matcher.take(token))",
+        ),
+    ),
+    mutant(
+        "E23",
+        "the grammar is behind: the token after the last draft that stood is not taken",
+        (
+            "engine/commit.py",
+            "Commit._accept",
+            "            if not self._grammars.take(sequence, token):",
+            "            if len(accepted) < max(1, len(chosen) - 1) and not self._grammars.take(sequence, token):",
+        ),
+    ),
+    mutant(
+        "E23",
+        "a grammar begins again where the cache is taken back",
+        (
+            "engine/commit.py",
+            "Commit._drop",
+            "            self._tables.preempt(sequence)\n",
+            "            self._tables.preempt(sequence)\n"
+            "            if (compiled := self._grammars.compiled(sequence.request)) is not None:\n"
+            "                self._grammars.start(sequence, compiled)\n",
+        ),
+    ),
+    mutant(
+        "E23",
+        "a row has the mask of the row before it",
+        (
+            "engine/grammar/masks.py",
+            "MaskWork.masks",
+            "enumerate(self.drafts, start=1)",
+            "enumerate((None, *self.drafts[:-1]), 1)",
+        ),
+        (
+            "engine/grammar/masks.py",
+            "MaskWork.masks",
+            "self.matcher.take(draft)",
+            "draft is None or self.matcher.take(draft)",
+        ),
+    ),
+    mutant(
+        "E23",
+        "masks are given to chunks in another order",
+        ("engine/grammar/masks.py", "make_masks", "for work in works))", "for work in reversed(list(works))))"),
+    ),
+    mutant(
+        "law 17",
+        "what the grammar refuses is accepted",
+        (
+            "engine/commit.py",
+            "Commit._accept",
+            "if not self._grammars.take(sequence, token):",
+            "if self._grammars.take(sequence, token) is None:",
+        ),
+    ),
+    mutant(
+        "law 17",
+        "a complete output goes on",
+        ("engine/commit.py", "Commit._stop_at", "self._grammars.is_over(sequence)", "False"),
+    ),
+    mutant(
+        "law 17",
+        "a matcher is kept behind its sequence's end",
+        ("engine/commit.py", "Commit._advance", "            self._grammars.forget(sequence)\n", ""),
+    ),
+    mutant(
+        "law 17",
+        "an output may end where its grammar does not let it",
+        ("engine/grammar/masks.py", "MaskWork._mask", "self.matcher.mask()", "self.matcher.mask() or b'\\1'"),
+        ("engine/grammar/masks.py", "MaskWork._mask", "*self.endless}", "}"),
+    ),
+    mutant(
+        "law 18",
+        "a ban that leaves nothing of the mask wins",
+        (
+            "engine/grammar/masks.py",
+            "MaskWork._mask",
+            "return wanted if any_allowed(wanted) else mask",
+            "return wanted",
+        ),
+    ),
+    mutant(
         "E24",
         "the choices of one request do not wait for its prompt and each need all its blocks",
         ("engine/cache/tables.py", "BlockTables.leads", "leader.keys[number] == follower.keys[number]", "False"),
@@ -601,7 +695,7 @@ MUTANTS = (
         "drafted tokens have the log-probability of the first",
         (
             "engine/commit.py",
-            "_accept",
+            "Commit._accept",
             "output.held.append((token, logprob))",
             "output.held.append((token, chosen[0].logprob))",
         ),
@@ -609,7 +703,12 @@ MUTANTS = (
     mutant(
         "E20",
         "a stop within a draft ends nothing",
-        ("engine/commit.py", "_accept", "if stop is not None", "if stop is not None and len(accepted) == len(chosen)"),
+        (
+            "engine/commit.py",
+            "Commit._accept",
+            "if stop is not None",
+            "if stop is not None and len(accepted) == len(chosen)",
+        ),
     ),
     mutant(
         "law 22",

@@ -1,0 +1,1 @@
+"""What a grammar costs the model's speed."""

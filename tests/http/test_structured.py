@@ -1,0 +1,114 @@
+"""Structured output by the default model, through a real process."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.http.clients import Json, chunks_of
+from tests.http.processes import ServerProcess
+
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def client(default_model: Path) -> Iterator[httpx.Client]:
+    arguments = ("--port", "0", "--served-model-name", "m", "--engine-check-laws")
+    with ServerProcess("server", "serve", str(default_model), *arguments) as server, server.ready_client() as client:
+        yield client
+
+
+def chat(text: str, **fields: object) -> Json:
+    return {"model": "m", "messages": [{"role": "user", "content": text}], "temperature": 0, **fields}
+
+
+def choice_of(client: httpx.Client, path: str, body: Json) -> Json:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    choice: Json = answer.json()["choices"][0]
+    return choice
+
+
+def test_json_ends_at_its_brace_and_whitespace_does_not_go_on_for_ever(client: httpx.Client) -> None:
+    body = chat("Say hi", response_format={"type": "json_object"}, max_tokens=200)
+
+    choice = choice_of(client, CHAT, body)
+
+    assert choice["finish_reason"] == "stop"
+    assert isinstance(json.loads(choice["message"]["content"]), dict)
+    assert not re.search(r"\s{35}", choice["message"]["content"])
+
+
+def test_a_streamed_answer_is_the_whole_one_with_every_choice_by_the_schema(client: httpx.Client) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": PERSON}}
+    body = chat("Make somebody up.", response_format=schema, n=3, seed=4, temperature=1.0, max_tokens=80, logprobs=True)
+
+    whole = client.post(CHAT, json=body).json()["choices"]
+    streamed = chunks_of(client.post(CHAT, json={**body, "stream": True}).text)
+
+    texts = [choice["message"]["content"] for choice in whole]
+    assert texts == [
+        "".join(
+            choice["delta"].get("content", "")
+            for chunk in streamed
+            for choice in chunk["choices"]
+            if choice["index"] == index
+        )
+        for index in range(3)
+    ]
+    for choice in whole:
+        assert choice["finish_reason"] == "stop"
+        assert json.loads(choice["message"]["content"]).keys() == {"name", "age"}
+        spelled = b"".join(bytes(each["bytes"]) for each in choice["logprobs"]["content"])
+        assert spelled.decode() == choice["message"]["content"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "pattern"),
+    [
+        ({"structured_outputs": {"choice": ["red", "green"]}}, "red|green"),
+        ({"structured_outputs": {"regex": "[0-9]{3}-[0-9]{4}"}}, "[0-9]{3}-[0-9]{4}"),
+        ({"guided_grammar": 'root ::= "the " ("sea" | "sky") "."'}, r"the (sea|sky)\."),
+        ({"guided_json": {"const": "<|im_end|>"}}, '"<|im_end|>"'),
+    ],
+)
+def test_a_completion_matches_what_was_asked_for(client: httpx.Client, fields: Json, pattern: str) -> None:
+    choice = choice_of(client, TEXT, {"model": "m", "prompt": "It is ", "max_tokens": 30, **fields})
+
+    assert choice["finish_reason"] == "stop"
+    assert re.fullmatch(pattern.replace("|>", r"\|>").replace("<|", r"<\|"), choice["text"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "objekt"}}}},
+            "response_format.json_schema.schema",
+        ),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "strict": True}}}, None),
+        ({"guided_json": {"not": {}}}, "guided_json"),
+        ({"guided_regex": "("}, "guided_regex"),
+        ({"structured_outputs": {"grammar": "start: nothing"}}, "structured_outputs.grammar"),
+        ({"guided_regex": "a" * 300_000}, "guided_regex"),
+    ],
+)
+def test_what_can_t_be_followed_is_refused_before_the_stream_begins(
+    client: httpx.Client, fields: Json, param: str | None
+) -> None:
+    for stream in (False, True):
+        answer = client.post(CHAT, json=chat("Hi", stream=stream, **fields))
+
+        error = answer.json()["error"]
+        assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+        assert param is None or error["param"] == param
+        assert len(answer.content) < 600
