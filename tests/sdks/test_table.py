@@ -2,7 +2,7 @@ from tests.sdks.catalogue import Client
 from tests.sdks.run import Claim, Result
 from tests.sdks.table import table
 
-CLIENT = Client("a", "A", ("a",))
+CLIENT = Client("a", "A", ("a",), "a")
 
 
 def row_of(result: Result) -> str:

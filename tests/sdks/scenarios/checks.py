@@ -45,6 +45,15 @@ class Checks:
             print(json.dumps({"claim": claim, "failure": _try(check, servers)}), flush=True)
 
 
+def raised(kind: type[Exception], call: Callable, *arguments: object, **named: object) -> Exception:
+    """The error of this kind that a call raises."""
+    try:
+        call(*arguments, **named)
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
 def _try(check: Callable, servers: Servers) -> str | None:
     try:
         result = check(servers)

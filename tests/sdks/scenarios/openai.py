@@ -1,12 +1,34 @@
 """OpenAI's Python SDK, with its strict validation."""
 
-from openai import AsyncOpenAI, OpenAI
+import json
+from typing import Literal
 
-from tests.sdks.scenarios.checks import MODEL, Checks, Servers
+import openai
+from openai import AsyncOpenAI, OpenAI
+from pydantic import BaseModel, Field
+
+from tests.sdks.scenarios.checks import MODEL, Checks, Servers, raised
 
 check = Checks()
 QUESTION = [{"role": "user", "content": "What is a tide? Answer in one sentence."}]
 BRIEF = {"model": MODEL, "messages": QUESTION, "max_tokens": 24, "temperature": 0}
+WEATHER = [{"role": "user", "content": "What will the weather be in Lisbon?"}]
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Lisbon", "Porto"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+TOOL = {"type": "function", "function": {"name": "forecast", "parameters": PARAMETERS, "strict": True}}
+FLAT_TOOL = {"type": "function", "name": "forecast", "parameters": PARAMETERS, "strict": True}  # as Responses has it
+CALLED = {"city": "Lisbon", "days": 3}
+
+
+class Report(BaseModel):
+    """A forecast."""
+
+    city: Literal["Lisbon", "Porto"]
+    degrees: int = Field(ge=-20, le=50)
 
 
 def client_of(url: str) -> OpenAI:
@@ -89,6 +111,55 @@ def score(servers: Servers) -> None:
     assert first is None
     assert all(logprob < 0 for logprob in others)
     assert answer.usage.completion_tokens == 0
+
+
+@check("a tool loop, whole and streamed")
+def loop(servers: Servers) -> None:
+    client = client_of(servers.scripted)
+    wanted = {"model": MODEL, "tools": [TOOL]}
+    whole = client.chat.completions.create(**wanted, messages=WEATHER)
+    with client.chat.completions.stream(**wanted, messages=WEATHER) as stream:
+        types = {event.type for event in stream}
+        streamed = stream.get_final_completion()
+    assert {"tool_calls.function.arguments.delta", "tool_calls.function.arguments.done"} <= types
+    for answer in (whole, streamed):
+        assert answer.choices[0].finish_reason == "tool_calls"
+        [call] = answer.choices[0].message.tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == ("forecast", CALLED)
+        said = answer.choices[0].message.model_dump(exclude_unset=True)
+        result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+        last = client.chat.completions.create(**wanted, messages=[*WEATHER, said, result])
+        assert last.choices[0].message.content == "It will be sunny in Lisbon."
+
+
+@check("`.parse()` with pydantic")
+async def parse(servers: Servers) -> None:
+    wanted = {"model": MODEL, "messages": WEATHER, "temperature": 0}
+    answer = client_of(servers.real).chat.completions.parse(**wanted, response_format=Report)
+    assert isinstance(answer.choices[0].message.parsed, Report)
+    async with async_client_of(servers.real) as client:
+        again = await client.chat.completions.parse(**wanted, response_format=Report)
+        async with client.chat.completions.stream(**wanted, response_format=Report) as stream:
+            streamed = await stream.get_final_completion()
+    assert again.choices[0].message.parsed == answer.choices[0].message.parsed
+    assert streamed.choices[0].message.parsed == answer.choices[0].message.parsed
+
+
+@check("JSON mode")
+def json_mode(servers: Servers) -> None:
+    wanted = {"model": MODEL, "messages": WEATHER, "temperature": 0, "max_tokens": 200}
+    answer = client_of(servers.real).chat.completions.create(**wanted, response_format={"type": "json_object"})
+    if answer.choices[0].finish_reason == "stop":
+        assert isinstance(json.loads(answer.choices[0].message.content), dict)
+
+
+@check("errors")
+def errors(servers: Servers) -> None:
+    client = client_of(servers.real)
+    for wrong, kind in (({"model": "nope"}, openai.NotFoundError), ({"temperature": 9}, openai.BadRequestError)):
+        for stream in (False, True):
+            error = raised(kind, client.chat.completions.create, **{**BRIEF, **wrong}, stream=stream)
+            assert error.body["message"]
 
 
 if __name__ == "__main__":
