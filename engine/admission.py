@@ -1,5 +1,7 @@
 """Admission: the bounded queue. A request is refused at the door or will be run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
 
@@ -44,14 +46,24 @@ class Admission:
 
         Of a prediction counts what the model could say: tokens up to the first that is not in its vocabulary.
         """
-        try:
-            self._refuse_what_can_never_run(request)
+        self.examine(request)
+        with self._counting():
             self._refuse_what_finds_no_place()
+        request = replace(request, prediction=tuple(takewhile(self._is_known, request.prediction)))
+        return [self._enqueue(request, choice, now) for choice in range(request.num_choices)]
+
+    def examine(self, request: Request) -> None:
+        """Raise the RequestRefused of a request that can never run."""
+        with self._counting():
+            self._refuse_what_can_never_run(request)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        try:
+            yield
         except RequestRefused as refusal:
             self._stats.refusals[type(refusal).__name__] += 1
             raise
-        request = replace(request, prediction=tuple(takewhile(self._is_known, request.prediction)))
-        return [self._enqueue(request, choice, now) for choice in range(request.num_choices)]
 
     def _refuse_what_can_never_run(self, request: Request) -> None:
         if not request.prompt:

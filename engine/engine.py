@@ -94,6 +94,10 @@ class Engine:
 
     # -- what the front end calls -------------------------------------------------------------
 
+    def examine(self, request: Request) -> None:
+        """Raise the RequestRefused of a request that can never run; queue nothing."""
+        self._admission.examine(request)
+
     def open(self, request: Request) -> DeltaStream:
         """Queue a request and return its stream, or raise the RequestRefused that says why not."""
         if not self.accepting:

@@ -1,7 +1,7 @@
 """Deliver: run a body's requests and send the answer, whole or as it grows, while its client is there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from starlette.requests import Request as HttpRequest
@@ -23,12 +23,16 @@ from server.telling import Renderer, Telling
 _NUMBER = re.compile(r"[0-9]{1,12}")  # of an event; more digits than any answer needs
 
 
-class Answer(Renderer, Protocol):
-    """What an answer looks like on the wire, whole and streamed."""
+class Whole(Protocol):
+    """What an answer looks like on the wire once it is complete."""
 
     def whole(self, parts: Parts) -> object:
         """The body of the whole answer."""
         ...
+
+
+class Answer(Whole, Renderer, Protocol):
+    """What an answer looks like on the wire, whole and streamed."""
 
 
 def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, param: str) -> Streams:
@@ -75,7 +79,12 @@ def _told(telling: Teller, service: Service, *, start: int) -> Response:
 
 async def whole(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
     """The answer once it is complete; a client that leaves before ends the work."""
-    parts = await unless_gone(request.receive, gather(streams, account))
+    return await once(request, gather(streams, account), answer, account)
+
+
+async def once(request: HttpRequest, work: Awaitable[Parts], answer: Whole, account: Account) -> Response:
+    """The answer that the work leads to; a client that leaves before ends it."""
+    parts = await unless_gone(request.receive, work)
     response = json_response(answer.whole(parts))
     account.close(Outcome.FINISHED)
     return response

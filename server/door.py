@@ -48,6 +48,10 @@ class EngineDoor(Protocol):
         """Make a grammar ready for requests, or raise the RequestRefused that says why not."""
         ...
 
+    def examine(self, request: Request) -> None:
+        """Raise the RequestRefused of a request that can never run; queue nothing."""
+        ...
+
     def open(self, request: Request) -> DeltaSource:
         """Queue a request, or raise the RequestRefused that says why not."""
         ...

@@ -34,6 +34,13 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("a stream", {"prompt": "The tide comes in and", **_BRIEF, "stream": True}),
         Example("the score of a text", {"prompt": "The tide comes in.", "max_tokens": 0, "echo": True, "logprobs": 1}),
     ),
+    "/v1/embeddings": (
+        Example("one text", {"input": "The tide comes in"}),
+        Example(
+            "two texts in base64", {"input": ["The tide comes in", "The tide goes out"], "encoding_format": "base64"}
+        ),
+        Example("the mean of all tokens, not scaled", {"input": "The tide", "pooling": "mean", "normalize": False}),
+    ),
     "/v1/messages": (
         Example("a whole answer", {"messages": _QUESTION, **_BRIEF}),
         Example("a stream", {"system": "Be brief.", "messages": _QUESTION, **_BRIEF, "stream": True}),

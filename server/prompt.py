@@ -15,6 +15,7 @@ from server.reading.formats import DEFAULT
 from server.told import Turn, told_turns, tool_variable, with_tools
 from server.wire.chat import Content, FunctionBody, Message, Prediction, TemplateFields, TextPart, ToolCall
 from server.wire.completions import CompletionRequest
+from server.wire.embeddings import EmbeddingRequest
 
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
 STRETCH = 65_536  # characters of a far too long text that are encoded at once
@@ -138,13 +139,28 @@ async def completion_prompts(
 ) -> list[Prompt]:
     """One prompt or several, as text or as tokens."""
     add_special = body.add_special_tokens is not False
-    with blaming("prompt"):
-        for given in _several(body.prompt):
-            await _refuse_far_too_long(tokenizer, [given] if isinstance(given, str) else [], context)
-    return [await _given_prompt(tokenizer, given, add_special=add_special) for given in _several(body.prompt)]
+    return await _given_prompts(tokenizer, body.prompt, "prompt", add_special=add_special, context=context)
 
 
-def _several(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str | list[int]]:
+async def embedding_inputs(tokenizer: Tokenizer, body: EmbeddingRequest, *, context: int) -> list[Prompt]:
+    """What is to be embedded, as text or as tokens."""
+    add_special = body.add_special_tokens is not False
+    return await _given_prompts(tokenizer, body.input, "input", add_special=add_special, context=context)
+
+
+Given = str | list[str] | list[int] | list[list[int]]
+
+
+async def _given_prompts(
+    tokenizer: Tokenizer, given: Given, param: str, *, add_special: bool, context: int | None
+) -> list[Prompt]:
+    with blaming(param):
+        for one in _several(given):
+            await _refuse_far_too_long(tokenizer, [one] if isinstance(one, str) else [], context)
+        return [await _given_prompt(tokenizer, one, add_special=add_special) for one in _several(given)]
+
+
+def _several(prompt: Given) -> list[str | list[int]]:
     """The prompts of one body, each text or tokens."""
     if isinstance(prompt, str):
         return [prompt]
@@ -155,13 +171,17 @@ def _several(prompt: str | list[str] | list[int] | list[list[int]]) -> list[str 
 async def _given_prompt(tokenizer: Tokenizer, given: str | list[int], *, add_special: bool) -> Prompt:
     if isinstance(given, list):
         return Prompt(tuple(given))
-    return await text_prompt(tokenizer, given, add_special=add_special)
+    return await _text_prompt(tokenizer, given, add_special=add_special)
 
 
 async def text_prompt(tokenizer: Tokenizer, text: str, *, add_special: bool) -> Prompt:
     """A text; the empty one starts from BOS, if the model has one."""
     with blaming("prompt"):
-        tokens = await asyncio.to_thread(tokenizer.encode, text, add_special_tokens=add_special)
+        return await _text_prompt(tokenizer, text, add_special=add_special)
+
+
+async def _text_prompt(tokenizer: Tokenizer, text: str, *, add_special: bool) -> Prompt:
+    tokens = await asyncio.to_thread(tokenizer.encode, text, add_special_tokens=add_special)
     if not tokens and tokenizer.bos_id is not None:
         tokens = [tokenizer.bos_id]
     return Prompt(tuple(tokens), text)

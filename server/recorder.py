@@ -12,6 +12,7 @@ class Endpoint(StrEnum):
 
     CHAT_COMPLETIONS = "chat_completions"
     COMPLETIONS = "completions"
+    EMBEDDINGS = "embeddings"
     MESSAGES = "messages"
 
 

@@ -31,7 +31,7 @@ def requests_of(
     stopping = stopping_of(body, max_tokens=wanted.max_tokens, eos_ids=eos_ids)
     return [
         Request(
-            id=f"{id}-{number}" if len(prompts) > 1 else id,
+            id=numbered(id, number, of=len(prompts)),
             prompt=prompt.tokens,
             sampling=sampling_of(body),
             stopping=stopping,
@@ -48,6 +48,11 @@ def requests_of(
         )
         for number, prompt in enumerate(prompts)
     ]
+
+
+def numbered(id: str, number: int, *, of: int) -> str:
+    """The id of one of so many requests of a body."""
+    return f"{id}-{number}" if of > 1 else id
 
 
 def sampling_of(body: SamplingFields) -> Sampling:

@@ -4,8 +4,10 @@ from server.errors import ApiError, unsupported
 from server.wire.base import Wire
 from server.wire.chat import ChatRequest, TemplateFields
 from server.wire.completions import CompletionRequest
+from server.wire.embeddings import EmbeddingRequest
 from server.wire.sampling import SamplingFields
 
+MAX_EMBEDDING_INPUTS = 2048  # OpenAI's
 _BACKGROUND = ("background",)
 _CHAT = ("audio", "web_search_options")
 
@@ -50,6 +52,17 @@ def check_num_prompts(body: CompletionRequest, *, most: int) -> None:
     """Refuse more prompts than the queue could ever hold: trying again would not help."""
     if isinstance(body.prompt, list) and not isinstance(body.prompt[0], int) and len(body.prompt) > most:
         raise wrong("prompt", f"holds {len(body.prompt)} prompts, at most {most} are taken at once")
+
+
+def check_embedding(body: EmbeddingRequest, *, size: int) -> None:
+    """Refuse inputs without a text, more of them than OpenAI takes, and vectors that this model does not make."""
+    inputs = body.input if isinstance(body.input, list) else [body.input]
+    if "" in inputs:
+        raise wrong("input", "holds an empty text")
+    if len(inputs) > MAX_EMBEDDING_INPUTS and not isinstance(inputs[0], int):
+        raise wrong("input", f"holds {len(inputs)} inputs, at most {MAX_EMBEDDING_INPUTS} are taken at once")
+    if body.dimensions not in (None, size):
+        raise wrong("dimensions", f"is {body.dimensions}, and this model's embeddings have {size} values")
 
 
 def check_template(body: TemplateFields) -> None:

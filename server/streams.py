@@ -167,4 +167,5 @@ def join(deltas: Sequence[Delta]) -> Delta:
         tokens=tuple(token for delta in deltas for token in delta.tokens),
         prompt_logprobs=next((d.prompt_logprobs for d in deltas if d.prompt_logprobs is not None), None),
         end=deltas[-1].end,
+        embedding=deltas[-1].embedding,
     )

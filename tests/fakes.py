@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
-from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Request, TokenLogprob, Usage
+from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Pooling, Request, TokenLogprob, Usage
 from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot, TableView
 from engine.text import TextStream, Vocabulary
 from server.service import Service
@@ -166,7 +166,7 @@ class _Choice:
         limit = room if stopping.max_tokens is None else min(room, stopping.max_tokens)
         held: list[int] = []
         scores = self._prompt_logprobs()
-        reason = FinishReason.LENGTH if limit == 0 else None
+        reason = FinishReason.LENGTH if limit == 0 and script.failure is None else None
         matched: str | int | None = None
         while reason is None:
             if script.failure is not None and self._count >= script.failure_at:
@@ -192,7 +192,8 @@ class _Choice:
                     scores = None
         released = text.finish()
         spans = [self._output(held.pop(0), span.offset, in_text=span.in_text) for span in released.spans]
-        yield Delta(self._number, released.text, tuple(spans), scores, End(reason, self._usage(), matched))
+        end = End(reason, self._usage(), matched)
+        yield Delta(self._number, released.text, tuple(spans), scores, end, self._embedding())
 
     def _usage(self) -> Usage:
         return Usage(len(self._request.prompt), self._script.cached_tokens, self._count)
@@ -206,6 +207,11 @@ class _Choice:
         others = (other for other in range(VOCABULARY.size) if other != token)
         best = tuple((other, -0.25 * rank) for rank, other in zip(range(1, top + 1), others, strict=False))
         return TokenLogprob(token, self._script.logprob, best)
+
+    def _embedding(self) -> tuple[float, ...] | None:
+        """The first token, the number of tokens, and 2.0 where all are pooled."""
+        prompt, pooling = self._request.prompt, self._request.pooling
+        return None if pooling is None else (float(prompt[0]), float(len(prompt)), 2.0 * (pooling is Pooling.MEAN))
 
     def _prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
         top = self._request.prompt_logprobs
@@ -234,6 +240,10 @@ class FakeEngine:
         self.grammars.append(grammar)
         if self.grammar_refusal is not None:
             raise self.grammar_refusal
+
+    def examine(self, request: Request) -> None:
+        """Refuse what the engine would."""
+        _refuse_as_the_engine_does(request, self.info.context_length)
 
     def open(self, request: Request) -> FakeStream:
         """A stream of every choice's script."""

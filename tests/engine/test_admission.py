@@ -24,6 +24,17 @@ def test_a_prompt_without_tokens_is_refused() -> None:
         Parts().offer(a_request(()))
 
 
+def test_a_request_is_examined_without_a_place_in_the_queue() -> None:
+    parts = Parts()
+
+    parts.admission.examine(a_request())
+    with pytest.raises(EmptyPrompt):
+        parts.admission.examine(a_request(()))
+
+    assert len(parts.roster) == 0
+    assert parts.stats.refusals == {"EmptyPrompt": 1}
+
+
 @pytest.mark.parametrize(
     ("request_", "field", "token"),
     [

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from server.wire.base import Wire
 from server.wire.chat import ChatRequest
 from server.wire.completions import CompletionRequest
+from server.wire.embeddings import EmbeddingRequest
 from server.wire.messages import CountRequest, MessagesRequest
 from server.wire.tokens import DetokenizeRequest, TokenizeRequest
 from tests.fakes import make_service
@@ -27,6 +28,7 @@ JSON = st.recursive(
 PATHS: dict[str, tuple[type[Wire], dict[str, Any]]] = {
     "/v1/chat/completions": (ChatRequest, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}),
     "/v1/completions": (CompletionRequest, {"prompt": "hi", "max_tokens": 3}),
+    "/v1/embeddings": (EmbeddingRequest, {"input": "hi"}),
     "/v1/messages": (MessagesRequest, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}),
     "/v1/messages/count_tokens": (CountRequest, {"messages": [{"role": "user", "content": "hi"}]}),
     "/tokenize": (TokenizeRequest, {"prompt": "hi"}),

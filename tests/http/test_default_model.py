@@ -255,6 +255,24 @@ def test_echo_without_outputs_scores_the_prompt(roomy: httpx.Client) -> None:
     assert answer["usage"]["completion_tokens"] == 0
 
 
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_texts_that_say_the_same_have_nearer_embeddings(roomy: httpx.Client, pooling: str) -> None:
+    texts = [
+        *("The cat sat on the mat.", "A kitten was sitting on a rug."),
+        *("Stock markets fell sharply on Monday.", "Shares dropped at the start of the week."),
+        *("How do I bake bread?", "A recipe for a loaf with flour and yeast"),
+    ]
+
+    data = roomy.post("/v1/embeddings", json={"model": "m", "input": texts, "pooling": pooling}).json()["data"]
+
+    values = [each["embedding"] for each in data]
+    assert {len(each) for each in values} == {576}
+    for number, each in enumerate(values):
+        near = [sum(x * y for x, y in zip(each, other, strict=True)) for other in values]
+        near[number] = -1.0
+        assert near.index(max(near)) == number ^ 1, f"{texts[number]} is nearest to its pair"
+
+
 def test_a_prompt_beyond_the_context_is_refused_with_both_numbers(crowded: httpx.Client) -> None:
     answer = crowded.post(TEXT, json={"model": "m", "prompt": [5] * (FEW_BLOCKS * 16 + 1)})
 

@@ -134,6 +134,27 @@ async def test_streamed_completions() -> None:
         type(chunk).model_validate(body)
 
 
+async def test_embeddings_in_both_formats() -> None:
+    """The SDK asks for base64 by itself, and decodes it behind its validation, which refuses text if it is strict."""
+    async with client() as sdk:
+        numbers = await sdk.embeddings.create(model="org/tiny", input=["a", "b"], encoding_format="float")
+    async with client(strict=False) as sdk:
+        by_default = await sdk.embeddings.create(model="org/tiny", input=["a", "b"], dimensions=3, user="somebody")
+
+    assert [each.embedding for each in by_default.data] == [each.embedding for each in numbers.data]
+    assert [len(each.embedding) for each in numbers.data] == [3, 3]
+    assert [each.index for each in numbers.data] == [0, 1]
+    assert numbers.usage.total_tokens == 2
+
+
+async def test_the_blocking_client_reads_embeddings_of_tokens() -> None:
+    def use(sync: OpenAI) -> list[int]:
+        answer = sync.embeddings.create(model="org/tiny", input=[[1, 2], [3]], encoding_format="float")
+        return [len(each.embedding) for each in answer.data]
+
+    assert await blocking(saying(), use) == [3, 3]
+
+
 async def test_the_models_are_listed_and_found() -> None:
     async with client() as sdk:
         models = [model.id async for model in sdk.models.list()]

@@ -234,3 +234,36 @@ async def test_a_draft_model_changes_no_answer_and_is_counted(model: ModelSettin
     assert counted["tidemark_draft_tokens_total"] > 0
     assert seed or counted["tidemark_draft_tokens_accepted_total"] > 0
     assert re.search(r'^tidemark_step_seconds_count\{.*stage="guess".*\} [1-9]', page, re.MULTILINE)
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+async def test_an_embedding_has_the_same_bits_alone_in_a_crowd_and_behind_a_hit(
+    model: ModelSettings, pooling: str
+) -> None:
+    stem = [5 + number % 40 for number in range(40)]
+    inputs = [[*stem[: number % 41], 7 + number % 50] for number in range(100)]  # from one token on
+
+    def asked(given: list[list[int]]) -> Body:
+        return {"model": "tiny", "input": given, "pooling": pooling, "encoding_format": "base64"}
+
+    async with serving(model) as client:
+        alone = [(await client.post("/v1/embeddings", json=asked([given]))).json() for given in inputs[:45]]
+        async with asyncio.TaskGroup() as group:
+            chats = [group.create_task(client.post(CHAT, json=chat(seed=seed, max_tokens=40))) for seed in range(6)]
+            crowd = await client.post("/v1/embeddings", json=asked(inputs))
+
+    values = [each["embedding"] for each in crowd.json()["data"]]
+    assert [each["data"][0]["embedding"] for each in alone] == values[:45]
+    assert len(set(values)) > 40
+    assert crowd.json()["usage"]["prompt_tokens"] == sum(map(len, inputs))
+    assert {each.result().status_code for each in chats} == {200}
+
+
+async def test_an_embedding_leaves_its_blocks_to_a_completion(model: ModelSettings) -> None:
+    given = [5 + number % 40 for number in range(40)]
+
+    async with serving(model) as client:
+        await client.post("/v1/embeddings", json={"model": "tiny", "input": given, "pooling": "mean"})
+        answer = (await client.post(TEXT, json=text(prompt=given))).json()
+
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 2 * BLOCK_SIZE

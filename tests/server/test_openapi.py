@@ -47,6 +47,7 @@ def test_every_route_is_described_once() -> None:
     for path in (
         "chat/completions",
         "completions",
+        "embeddings",
         "messages",
         "messages/count_tokens",
         "models",

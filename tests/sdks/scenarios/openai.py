@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from tests.sdks.scenarios.checks import MODEL, Checks, Servers, raised
 
 check = Checks()
+TOLERANCE = 1e-5
 QUESTION = [{"role": "user", "content": "What is a tide? Answer in one sentence."}]
 BRIEF = {"model": MODEL, "messages": QUESTION, "max_tokens": 24, "temperature": 0}
 WEATHER = [{"role": "user", "content": "What will the weather be in Lisbon?"}]
@@ -75,6 +76,18 @@ async def stream_helper(servers: Servers) -> None:
     async with async_client_of(servers.real) as client, client.chat.completions.stream(**BRIEF) as stream:
         again = await stream.get_final_completion()
     assert again.choices[0].message.content == final.choices[0].message.content
+
+
+@check("embeddings")
+async def embeddings(servers: Servers) -> None:
+    wanted = {"model": MODEL, "input": ["The tide comes in.", "Bread is baked with flour."]}
+    numbers = client_of(servers.real).embeddings.create(**wanted, encoding_format="float")
+    # Its own default is base64, which it decodes behind its validation, and that refuses text if it is strict.
+    async with AsyncOpenAI(base_url=f"{servers.real}/v1", api_key="none", max_retries=0) as client:
+        decoded = await client.embeddings.create(**wanted)
+    assert [each.embedding for each in decoded.data] == [each.embedding for each in numbers.data]
+    assert all(abs(sum(value**2 for value in each.embedding) - 1) < TOLERANCE for each in numbers.data)
+    assert numbers.usage.prompt_tokens == numbers.usage.total_tokens
 
 
 @check("`n` and log-probabilities")
