@@ -24,6 +24,7 @@ _TELLING = (
     ("<|python_start|>", "pythonic"),
 )
 _DEFAULT = "hermes"
+_NO_SYSTEM = re.compile(r"raise_exception\([^)]*system", re.IGNORECASE)
 VARIABLES = ("tools", "reasoning_effort", "enable_thinking", "thinking")
 
 
@@ -32,13 +33,14 @@ class Dialect:
     """What is known of a model's ways.
 
     `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads. `special` has
-    the ids of those marks that are special tokens.
+    the ids of those marks that are special tokens. `takes_system`: the template does not refuse a system message.
     """
 
     format: CallFormat | None
     thinking: Thinking | None
     variables: frozenset[str]
     special: Mapping[str, int]
+    takes_system: bool
 
     @property
     def shows_tools(self) -> bool:
@@ -86,6 +88,7 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
         thinking=thinking,
         variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
         special={mark: special[mark] for mark in marks if mark in special},
+        takes_system=_NO_SYSTEM.search(text) is None,
     )
 
 

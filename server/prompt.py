@@ -69,7 +69,9 @@ async def chat_prompt(
 def _told(messages: list[Message], turns: list[Turn], dialect: Dialect, tools: Sequence[FunctionBody]) -> list[Turn]:
     """The conversation for a template that knows no tools. Where calls are not looked for, none are asked for."""
     told = told_turns(messages, turns, dialect.format or DEFAULT)
-    return told if dialect.format is None else with_tools(told, tools, dialect.format)
+    return (
+        told if dialect.format is None else with_tools(told, tools, dialect.format, takes_system=dialect.takes_system)
+    )
 
 
 async def predicted_tokens(tokenizer: Tokenizer, prediction: Prediction | None, *, context: int) -> tuple[int, ...]:

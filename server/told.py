@@ -31,15 +31,19 @@ def tool_variable(tool: FunctionBody) -> Turn:
     return {"type": "function", "function": function}
 
 
-def with_tools(turns: Sequence[Turn], tools: Sequence[FunctionBody], format: CallFormat) -> list[Turn]:
-    """The conversation, its system message with the tools in it."""
+def with_tools(
+    turns: Sequence[Turn], tools: Sequence[FunctionBody], format: CallFormat, *, takes_system: bool = True
+) -> list[Turn]:
+    """The conversation with the tools in its system message, or in its first where the template takes none."""
     if not tools:
         return list(turns)
     text = tools_text(tools, format)
     first, rest = turns[0], turns[1:]
-    if first["role"] != "system":
+    if first["role"] == "system":
+        return [first | {"content": "\n\n".join(filter(None, (str(first["content"]), text)))}, *rest]
+    if takes_system:
         return [{"role": "system", "content": text}, *turns]
-    return [first | {"content": f"{first['content']}\n\n{text}" if first["content"] else text}, *rest]
+    return [first | {"content": f"{text}\n\n{first['content']}"}, *rest]
 
 
 def told_turns(messages: Iterable[Message], turns: Iterable[Turn], format: CallFormat) -> list[Turn]:

@@ -67,7 +67,7 @@ RECURRENT_TESTS = (
     "tests/engine/model/mixers",
     "tests/models/test_recurrent.py",
 )
-READING_TESTS = ("tests/server/reading", "tests/http/test_tools.py")
+READING_TESTS = ("tests/server/reading", "tests/server/test_calling.py", "tests/http/test_tools.py")
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
 

@@ -1007,4 +1007,24 @@ MUTANTS = (
         "marks that are special tokens are left out of the text",
         ("server/requests.py", "requests_of", "wanted.shown_special_ids", "frozenset()"),
     ),
+    mutant(
+        "reading",
+        "a required call is only hoped for",
+        ("server/calling.py", "shape_of", "if offer.required:", "if False:"),
+    ),
+    mutant(
+        "reading",
+        "a tool's name that spells a mark becomes that token",
+        (
+            "server/calling.py",
+            "_each",
+            "literal(format.name(function.name))",
+            "spelling.spell(format.name(function.name))",
+        ),
+    ),
+    mutant(
+        "reading",
+        "what an answer has to match leaves no room for calls",
+        ("server/calling.py", "behind_thinking", "if offer.callable and format is not None:", "if False:"),
+    ),
 )

@@ -94,3 +94,8 @@ def test_a_prompt_that_ends_behind_reasoning_leaves_none_to_come() -> None:
 def test_mistrals_calls_are_named_where_the_template_names_them() -> None:
     assert dialect("{{ tools }}[TOOL_CALLS][ARGS]").format == Mistral(named=True)
     assert dialect("{{ tools }}[TOOL_CALLS]").format == Mistral()
+
+
+def test_a_template_that_refuses_a_system_message_is_known() -> None:
+    assert dialect(QWEN).takes_system
+    assert not dialect("{{ raise_exception('System role not supported') }}").takes_system

@@ -43,6 +43,7 @@ def test_tools_stand_in_the_system_message() -> None:
     assert with_tools([SYSTEM | {"content": ""}], [LOOK], HERMES) == [SYSTEM | {"content": text}]
     assert with_tools([USER], [LOOK], HERMES) == [SYSTEM | {"content": text}, USER]
     assert with_tools([USER], [], HERMES) == [USER]
+    assert with_tools([USER], [LOOK], HERMES, takes_system=False) == [USER | {"content": f"{text}\n\nhi"}]
 
 
 def test_calls_and_results_are_text() -> None:

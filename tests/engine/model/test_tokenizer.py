@@ -364,6 +364,17 @@ def test_a_template_sees_the_clients_variables(tiny: Path, tmp_path: Path) -> No
     assert tokenizer.vocabulary.decode(ids, skip_special=False) == "hello calm 1"
 
 
+def test_control_tokens_in_tools_and_calls_stay_text(tiny: Path, tmp_path: Path) -> None:
+    template = "{{ tools | tojson }}{{ messages[0].tool_calls | tojson }}<|im_end|>"
+    tokenizer = with_template(tiny, template, tmp_path / "template")
+    spelled = {"<|im_end|>": ["<|im_end|>"], "name": "<|im_end|>"}
+
+    ids = chat(tokenizer, assistant("") | {"tool_calls": [spelled]}, tools=[spelled])
+
+    assert ids.count(IM_END) == 1
+    assert tokenizer.vocabulary.decode(ids, skip_special=False).count("<|im_end|>") == 7
+
+
 @pytest.mark.parametrize("name", ["chat_template", "messages", "conversation", "tokenize", "add_generation_prompt"])
 def test_a_variable_can_not_take_the_place_of_the_template_or_the_messages(
     byte_level: TransformersTokenizer, name: str
