@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "transformers", "fastapi", "starlette", "uvicorn", "prometheus_client")
+HEAVY = ("torch", "transformers", "llguidance", "fastapi", "starlette", "uvicorn", "prometheus_client")
 
 
 def heavy_modules_after(statement: str) -> str:

@@ -41,6 +41,7 @@ class EngineMachine(RuleBasedStateMachine):
     num_steps = 0
     num_drafts_kept = 0
     num_drafts_rejected = 0
+    num_bound = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,6 +185,7 @@ class EngineMachine(RuleBasedStateMachine):
             drafts = self.world.engine.snapshot().drafts.values()
             type(self).num_drafts_kept += sum(each.kept for each in drafts)
             type(self).num_drafts_rejected += sum(each.tokens - each.kept for each in drafts)
+            type(self).num_bound += self.world.num_bound
 
     def _end(self, world: World) -> None:
         """Ask for everything once more, until the life is long enough, and end it."""

@@ -60,6 +60,7 @@ stoppings = one_of_each((3, None, 0, 1, 2, 6, 12), (0, 0, 0, 2, 5), STRINGS, TOK
 )
 manners = one_of_each(
     SAMPLINGS,
+    (None, NARROW, None, WIDE, None, DEAD_END),  # grammar
     (1, 1, 1, 2, 3),  # choices
     (None, 0, 2),  # top_logprobs
     (None, None, None, 0, 1),  # prompt_logprobs
@@ -68,12 +69,11 @@ manners = one_of_each(
     ("", "", "", "another tenant"),  # salt
     (0, 0, 0, 0, -1, 1),  # priority
     (*(None,) * 6, Pooling.MEAN, Pooling.LAST),
-    (None, None, NARROW, WIDE, None, DEAD_END),  # grammar
 )
 
 
 def _request(prompt: tuple[int, ...], stopping: Stopping, manner: tuple[Any, ...]) -> Request:
-    sampling, *more, pooling, grammar = manner
+    sampling, grammar, *more, pooling = manner
     if pooling is not None:
         stopping = replace(stopping, max_tokens=0)
     return replace(Request("unnamed", prompt, sampling, stopping, *more), pooling=pooling, grammar=grammar)

@@ -25,9 +25,11 @@ def test_any_life_of_an_engine_keeps_the_laws(part: int, capfd: pytest.CaptureFi
     num_lives, num_long = Machine.num_lives, Machine.num_long_lives
     means = f"{Machine.num_rules / num_lives:.1f} rules and {Machine.num_steps / num_lives:.1f} steps on average"
     drafts = f"{Machine.num_drafts_kept} drafts kept, {Machine.num_drafts_rejected} rejected"
+    bound = f"{Machine.num_bound} outputs by a grammar"
     with capfd.disabled():
         sys.stderr.write(
-            f"\nlaws, part {part}: {num_lives} lives, {num_long} of {LONG} or more steps; {means}; {drafts}\n"
+            f"\nlaws, part {part}: {num_lives} lives, {num_long} of {LONG} or more steps; {means}; {drafts}; {bound}\n"
         )
     assert num_long >= num_lives / 2, "nothing passes by doing nothing"
     assert min(Machine.num_drafts_kept, Machine.num_drafts_rejected) >= num_lives / 10, "drafts stand, and fall"
+    assert Machine.num_bound >= num_lives, "some outputs follow a grammar"

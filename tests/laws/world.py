@@ -197,6 +197,12 @@ class World:
         return len(self.runner.plans)
 
     @property
+    def num_bound(self) -> int:
+        """Outputs that followed a grammar."""
+        bound = [client for client in self.clients if client.request.grammar is not None]
+        return sum(sequence.num_outputs for client in bound for sequence in client.sequences)
+
+    @property
     def may_fail(self) -> bool:
         """Whether one more failure in a row is not yet taken for the engine's own."""
         return self.engine._num_failed_steps <= self.shape.max_sequences

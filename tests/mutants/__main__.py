@@ -44,7 +44,8 @@ HOST_TESTS = (
     *(f"tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[{part}]" for part in (0, 1)),
 )
 MODEL_TESTS = tuple(
-    f"tests/engine/model/test_{name}.py" for name in ("attention", "experts", "grouped", "latent", "tempered", "shrink")
+    f"tests/engine/model/test_{name}.py"
+    for name in ("attention", "experts", "grouped", "latent", "tempered", "shrink", "answer", "sampler")
 )
 NATIVE_TESTS = (
     *("-k", "not qwen and not olmo and not granite and not smollm3 and not starcoder2 and not mha and not mqa"),

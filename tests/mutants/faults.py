@@ -386,6 +386,16 @@ MUTANTS = (
         ("engine/grammar/masks.py", "make_masks", "for work in works))", "for work in reversed(list(works))))"),
     ),
     mutant(
+        "E23",
+        "every row of a draft has the mask of the first",
+        ("engine/model/answer.py", "_asks", "mask=masks[count] if masks else None", "mask=masks[0] if masks else None"),
+    ),
+    mutant(
+        "law 17",
+        "a row that chooses takes no notice of its mask",
+        ("engine/model/sampler.py", "_mask", "refused, -torch.inf", "refused, 0.0"),
+    ),
+    mutant(
         "law 17",
         "what the grammar refuses is accepted",
         (
