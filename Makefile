@@ -15,6 +15,7 @@ HOST =
 PORT =
 PROMPT = The tide leaves a mark
 JOBS = 2
+WATCH = 127.0.0.1:9090
 ARGS =
 
 VENV := .venv
@@ -26,7 +27,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve chat trace model test test-gemma3 test-sdks test-openapi test-schemas check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace model test test-gemma3 test-sdks test-openapi test-schemas test-watch check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -34,6 +35,10 @@ help: ## list the targets
 
 serve: $(INSTALLED) $(FETCHED) ## serve MODEL, by default SmolLM2-135M-Instruct on 127.0.0.1:8000
 	@exec $(VENV)/bin/tidemark serve '$(MODEL)' $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)
+
+watch: $(INSTALLED) $(FETCHED) ## serve MODEL, with Debian's prometheus beside it on WATCH, by default 127.0.0.1:9090
+	@exec $(VENV)/bin/python deploy/watch.py --listen '$(WATCH)' --target '$(or $(HOST),127.0.0.1):$(or $(PORT),8000)' \
+	  $(VENV)/bin/tidemark serve '$(MODEL)' $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)
 
 chat: $(INSTALLED) ## talk to a server that runs, by default the one that `make serve` starts
 	@exec $(VENV)/bin/tidemark chat $(if $(HOST)$(PORT),--url 'http://$(or $(HOST),127.0.0.1):$(or $(PORT),8000)') $(ARGS)
@@ -57,6 +62,9 @@ test-openapi: $(INSTALLED_DEV) ## try every endpoint as the description has it, 
 
 test-schemas: $(INSTALLED_DEV) $(FETCHED) ## let MODEL answer by hundreds of public JSON schemas; ARGS='--most 50' tries fewer
 	$(VENV)/bin/python -m tests.schemas --model '$(MODEL)' $(ARGS)
+
+test-watch: $(INSTALLED_DEV) ## try the board and the rules against Debian's prometheus, over servers under load
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.watch $(ARGS)
 
 check: $(INSTALLED_DEV) ## formatting, lint, types and layers
 	$(VENV)/bin/ruff format --check .
@@ -99,7 +107,7 @@ bench-structure: $(INSTALLED_DEV) $(FETCHED) ## measure what a grammar costs the
 	$(VENV)/bin/python -m benchmarks.bench_structure --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
-	rm -rf $(VENV) .models .peers .envs build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
+	rm -rf $(VENV) .models .peers .envs .prometheus build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # An installation whose mark is missing never ended, or is another Python's: it is made anew.

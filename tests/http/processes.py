@@ -79,7 +79,7 @@ class ServerProcess:
 
     def ready_client(self) -> httpx.Client:
         """A client of it, once it serves."""
-        self.said(r"blocks x .* positions")
+        self.said(r"blocks .*x .* positions")
         return self.client()
 
     def send(self, number: signal.Signals) -> None:

@@ -1,0 +1,84 @@
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.watch import CONFIGURED, HERE, configure, prometheus
+
+WAITS = "import signal, sys; print('up', flush=True); signal.sigwait([signal.SIGTERM]); sys.exit({code})"
+WAITING = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); " + WAITS
+
+
+def program(folder: Path, *, code: int) -> Path:
+    """What stands in for Prometheus: it waits for the signal to end, and then says so."""
+    file = folder / "prometheus"
+    file.write_text(f"#!{sys.executable}\n{WAITING.format(code=code)}\n")
+    file.chmod(0o755)
+    return file
+
+
+def watch(folder: Path, *command: str, code: int = 0) -> subprocess.Popen[str]:
+    arguments = (
+        "--target",
+        "127.0.0.1:1",
+        "--data",
+        str(folder / "data"),
+        "--program",
+        str(program(folder, code=code)),
+    )
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "watch.py"), *arguments, sys.executable, "-c", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_prometheus_is_told_where_the_server_is_and_finds_the_same_rules(tmp_path: Path) -> None:
+    file = configure(tmp_path, "127.0.0.1:8001")
+
+    config = yaml.safe_load(file.read_text())
+
+    assert config["scrape_configs"][0]["static_configs"] == [{"targets": ["127.0.0.1:8001"]}]
+    assert (tmp_path / config["rule_files"][0]).read_text() == (HERE / "prometheus" / "rules.yml").read_text()
+    assert (HERE / "prometheus" / "prometheus.yml").read_text().count(f'"{CONFIGURED}"') == 1
+
+
+def test_prometheus_listens_where_it_is_told() -> None:
+    command = prometheus("p", config=Path("c.yml"), data=Path("d"), listen="127.0.0.1:1")
+
+    assert command[0] == "p"
+    assert {"--config.file=c.yml", "--storage.tsdb.path=d", "--web.listen-address=127.0.0.1:1"} <= set(command)
+
+
+def test_when_the_server_ends_prometheus_ends_and_the_servers_exit_code_is_told(tmp_path: Path) -> None:
+    with watch(tmp_path, "raise SystemExit(3)") as process:
+        process.communicate()
+
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_both_in_their_own_way(tmp_path: Path, number: signal.Signals) -> None:
+    with watch(tmp_path, WAITING.format(code=0)) as process:
+        assert process.stdout is not None
+        started = process.stdout.read(len("up\nup\n"))
+        process.send_signal(number)
+        process.communicate()
+
+    assert started.count("up") == 2
+    assert process.returncode == 0
+
+
+def test_without_prometheus_it_says_how_to_get_it(tmp_path: Path) -> None:
+    command = ("--target", "127.0.0.1:1", "--program", str(tmp_path / "none"), "true")
+
+    done = subprocess.run(
+        [sys.executable, str(HERE / "watch.py"), *command], check=False, capture_output=True, text=True
+    )
+
+    assert done.returncode == 1
+    assert "apt-get install --no-install-recommends prometheus" in done.stderr
