@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
 import pytest
+from anthropic import Anthropic
 from openai import OpenAI
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -291,6 +292,41 @@ def test_a_message_says_what_the_chat_says(roomy: httpx.Client) -> None:
     totals = {usage["input_tokens"] + usage["cache_read_input_tokens"] for usage in usages}
     assert totals == {counted["input_tokens"]} == {chat["usage"]["prompt_tokens"]}
     assert usages[1]["cache_read_input_tokens"] > usages[0]["cache_read_input_tokens"]
+
+
+WEATHER: Json = {
+    "name": "weather",
+    "description": "Tells the weather of a city.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+        "required": ["city", "unit"],
+        "additionalProperties": False,
+    },
+}
+
+
+def test_a_call_that_a_message_requires_follows_its_schema(roomy: httpx.Client) -> None:
+    asked: Any = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "What is the weather in Paris?"}],
+        "max_tokens": 100,
+        "tools": [WEATHER],
+        "tool_choice": {"type": "tool", "name": "weather"},
+        "extra_body": {"temperature": 0},
+    }
+
+    with Anthropic(base_url=str(roomy.base_url), api_key="none", _strict_response_validation=True) as client:
+        whole = client.messages.create(**asked)
+        with client.messages.stream(**asked) as stream:
+            streamed = stream.get_final_message()
+
+    [call] = whole.content
+    assert (call.type, whole.stop_reason) == ("tool_use", "tool_use")
+    assert set(call.input) == {"city", "unit"}
+    assert "Paris" in str(call.input["city"])
+    assert call.input["unit"] in ("celsius", "fahrenheit")
+    assert streamed.content[0].model_dump(exclude={"id"}) == call.model_dump(exclude={"id"})
 
 
 def test_an_answer_that_a_message_has_begun_goes_on(roomy: httpx.Client) -> None:

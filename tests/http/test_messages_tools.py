@@ -199,6 +199,22 @@ async def test_one_call_at_most_where_calls_beside_each_other_are_forbidden() ->
     assert kinds(said) == ["text", "tool_use"]
 
 
+@pytest.mark.parametrize(
+    ("choice", "names"), [({"type": "any"}, {"look", "go"}), ({"type": "tool", "name": "look"}, {"look"})]
+)
+async def test_a_call_that_is_required_follows_a_grammar(choice: Json, names: set[str]) -> None:
+    used = service(ONE)
+
+    said = await whole(used, body(tool_choice=choice))
+
+    engine = used.loaded().engine
+    assert isinstance(engine, FakeEngine)
+    [request] = engine.requests
+    assert request.grammar is not None
+    assert {name for name in ("look", "go") if name in request.grammar.source} == names
+    assert (kinds(said), said["stop_reason"]) == (["tool_use"], "tool_use")
+
+
 async def test_tools_of_anthropics_own_are_dropped_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
     await whole(service("ok"), body())
 
