@@ -65,12 +65,12 @@ class Shape:
 def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, dialect: Dialect) -> Shape:
     """The shape of an answer for which a grammar was asked, tools are offered, and which may think before."""
     format = dialect.format if offer.callable else None
+    offer = replace(offer, single=offer.single or dialect.one_call)
     spelling = Spelling(dialect.special)
     reader = AnswerReader(thinking)
     if format is not None:
-        reader = replace(
-            reader, format=format, make_calls=partial(Calls, offer.names, most=1 if offer.single else None)
-        )
+        schemas = {function.name: function.parameters or {} for function in offer.callable}
+        reader = replace(reader, format=format, make_calls=partial(Calls, schemas, most=1 if offer.single else None))
         if offer.required:
             return Shape(required_calls(offer, format, thinking, spelling), reader)
     if asked is None:

@@ -24,6 +24,8 @@ _TELLING = (
     ("<|python_start|>", "pythonic"),
 )
 _DEFAULT = "hermes"
+_ONE_CALL = "only supports single tool-calls"  # as the templates of Llama 3 refuse several
+_SHORT_IDS = "alphanumeric strings with length 9"  # as Mistral's refuse others
 _NO_SYSTEM = re.compile(r"raise_exception\([^)]*system", re.IGNORECASE)
 VARIABLES = ("tools", "reasoning_effort", "enable_thinking", "thinking")
 
@@ -34,6 +36,7 @@ class Dialect:
 
     `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads. `special` has
     the ids of those marks that are special tokens. `takes_system`: the template does not refuse a system message.
+    `one_call`: it refuses an answer of several calls. `short_ids`: it refuses ids of calls that are not like our own.
     """
 
     format: CallFormat | None
@@ -41,6 +44,8 @@ class Dialect:
     variables: frozenset[str]
     special: Mapping[str, int]
     takes_system: bool
+    one_call: bool
+    short_ids: bool
 
     @property
     def shows_tools(self) -> bool:
@@ -89,6 +94,8 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
         variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
         special={mark: special[mark] for mark in marks if mark in special},
         takes_system=_NO_SYSTEM.search(text) is None,
+        one_call=_ONE_CALL in text,
+        short_ids=_SHORT_IDS in text,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import orjson
 
@@ -11,6 +12,7 @@ from engine.text import Tokenizer
 from server.body import is_deeper
 from server.dialect import Dialect
 from server.errors import blaming
+from server.reading.calls import ID_LENGTH
 from server.reading.formats import DEFAULT
 from server.told import Turn, told_turns, tool_variable, with_tools
 from server.wire.chat import Content, FunctionBody, Message, Prediction, TemplateFields, TextPart, ToolCall
@@ -48,7 +50,7 @@ async def chat_prompt(
     `variables` are the template's; what the client sets itself goes before them.
     """
     continues = bool(fields.continue_final_message)
-    turns = [template_message(message) for message in messages]
+    turns = [template_message(message, short_ids=dialect.short_ids) for message in messages]
     if not dialect.shows_tools:
         turns = _told(messages, turns, dialect, tools)
     shown = {"tools": [tool_variable(tool) for tool in tools]} if tools and dialect.shows_tools else {}
@@ -84,8 +86,9 @@ async def predicted_tokens(tokenizer: Tokenizer, prediction: Prediction | None, 
     return tuple(tokens[:context])
 
 
-def template_message(message: Message) -> Turn:
+def template_message(message: Message, *, short_ids: bool = False) -> Turn:
     """A message as chat templates expect it: content is text, and no key is null."""
+    id_of = _short if short_ids else str
     plain: Turn = {
         "role": "system" if message.role == "developer" else message.role,
         "content": joined(message.content),
@@ -95,9 +98,9 @@ def template_message(message: Message) -> Turn:
     if message.name is not None:
         plain["name"] = message.name
     if message.tool_calls:
-        plain["tool_calls"] = [_template_call(call) for call in message.tool_calls]
+        plain["tool_calls"] = [_template_call(call, id_of(call.id or "")) for call in message.tool_calls]
     if message.role == "tool":
-        plain["tool_call_id"] = message.tool_call_id or ""
+        plain["tool_call_id"] = id_of(message.tool_call_id or "")
     return plain
 
 
@@ -119,9 +122,16 @@ def joined(content: Content | None) -> str:
     return "".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
 
 
-def _template_call(call: ToolCall) -> dict[str, object]:
+def _template_call(call: ToolCall, id: str) -> dict[str, object]:
     function = {"name": call.function.name, "arguments": _arguments(call.function.arguments or "{}")}
-    return {"id": call.id or "", "type": "function", "function": function}
+    return {"id": id, "type": "function", "function": function}
+
+
+def _short(id: str) -> str:
+    """An id as it is if it is like our own, else one like them: the same for the same."""
+    if len(id) == ID_LENGTH and id.isascii() and id.isalnum():
+        return id
+    return sha256(id.encode("utf-8", "replace")).hexdigest()[:ID_LENGTH]
 
 
 def _arguments(text: str) -> object:

@@ -25,7 +25,7 @@ class AnswerReader:
 
     thinking: Thinking | None = None
     format: CallFormat | None = None
-    make_calls: Callable[[], Calls] = lambda: Calls(())
+    make_calls: Callable[[], Calls] = lambda: Calls({})
 
     @property
     def marks(self) -> tuple[str, ...]:

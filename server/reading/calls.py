@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import orjson
@@ -25,12 +25,20 @@ def new_call_id() -> str:
 
 
 class Calls:
-    """The calls of one choice. Only tools with these names can be called, and at most `most` times."""
+    """The calls of one choice. Only these tools can be called, and at most `most` times.
+
+    `schemas` has the JSON schema of each tool's arguments, by name.
+    """
 
     def __init__(
-        self, names: Collection[str], *, most: int | None = None, new_id: Callable[[], str] = new_call_id
+        self,
+        schemas: Mapping[str, Mapping[str, object]],
+        *,
+        most: int | None = None,
+        new_id: Callable[[], str] = new_call_id,
     ) -> None:
-        self.names = names
+        self._schemas = schemas
+        names = self.names = schemas.keys()
         self.longest_name = max(map(len, names), default=0)
         self._most = most
         self._new_id = new_id
@@ -45,6 +53,15 @@ class Calls:
     def full(self) -> bool:
         """Whether no further call may be made."""
         return self._most is not None and self._count >= self._most
+
+    def schema_of(self, name: str, key: str) -> Mapping[str, object]:
+        """What a tool's schema says of one argument, as far as it says it plainly."""
+        match self._schemas[name].get("properties"):
+            case dict() as properties:
+                schema = properties.get(key)
+                return schema if isinstance(schema, dict) else {}
+            case _:
+                return {}
 
     def begin(self, tape: Tape, name: str) -> int:
         """A call begins: its number. Raises Malformed where there is no such tool, or no room."""

@@ -6,11 +6,15 @@ import orjson
 
 from server.reading.calls import CallFormat, Calls, Frame, read_arguments, read_call_object
 from server.reading.python_call import read_python_call
+from server.reading.tagged_call import read_tagged_call
 from server.reading.tape import Malformed, Steps, Tape
 
 
 class Hermes:
-    """`<tool_call>{"name": …, "arguments": {…}}</tool_call>`, one pair of tags for each call."""
+    """`<tool_call>{"name": …, "arguments": {…}}</tool_call>`, one pair of tags for each call.
+
+    Some models write `<function=name><parameter=key>value</parameter></function>` between them.
+    """
 
     marks: tuple[str, ...] = ("<tool_call>",)
     openings: tuple[str, ...] = ()
@@ -26,7 +30,8 @@ class Hermes:
         """See `CallFormat`."""
         yield from tape.expect(*self.marks)
         yield from tape.space()
-        yield from read_call_object(tape, calls)
+        tagged = (yield from tape.next()) == "<"
+        yield from read_tagged_call(tape, calls) if tagged else read_call_object(tape, calls)
         yield from tape.close(*self.inner)
 
 

@@ -111,6 +111,18 @@ class Tape:
             raise Malformed
         return found
 
+    def until(self, literal: str, longest: int) -> Steps[str]:
+        """Read up to a literal, and the literal: what comes before it. Raises Malformed where that is too long."""
+        while (place := self._text.find(literal, self.at - self._start)) < 0:
+            if self.ended or self._left > longest + len(literal):
+                raise Malformed
+            yield
+        text = self._text[self.at - self._start : place]
+        if len(text) > longest:
+            raise Malformed
+        self.at += len(text) + len(literal)
+        return text
+
     def close(self, *literals: str) -> Steps[None]:
         """Read a closing mark and the white space before it, if one comes; else nothing. All until here is settled."""
         self.settle()

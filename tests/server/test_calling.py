@@ -112,6 +112,12 @@ def test_one_call_where_there_may_be_no_more() -> None:
     assert not matches(shape, write_calls([("go", "{}")] * 2, FORMATS["hermes"]))
 
 
+def test_one_call_where_the_template_can_show_no_more() -> None:
+    shape = required(GO, template="This model only supports single tool-calls at once!")
+
+    assert not matches(shape, write_calls([("go", "{}")] * 2, FORMATS["hermes"]))
+
+
 def test_a_call_may_be_thought_about() -> None:
     call = write_calls([("go", "{}")], FORMATS["hermes"])
     open_, begun = required(GO, thinking=TAGS), required(GO, thinking=Thinking("<think>", "</think>", begun=True))

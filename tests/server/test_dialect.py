@@ -99,3 +99,13 @@ def test_mistrals_calls_are_named_where_the_template_names_them() -> None:
 def test_a_template_that_refuses_a_system_message_is_known() -> None:
     assert dialect(QWEN).takes_system
     assert not dialect("{{ raise_exception('System role not supported') }}").takes_system
+
+
+def test_a_template_that_refuses_several_calls_is_known() -> None:
+    assert dialect("{{ raise_exception('This model only supports single tool-calls at once!') }}").one_call
+    assert not dialect(QWEN).one_call
+
+
+def test_a_template_that_wants_short_ids_is_known() -> None:
+    assert dialect("{{ raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}").short_ids
+    assert not dialect(QWEN).short_ids

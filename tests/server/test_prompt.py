@@ -61,6 +61,21 @@ def test_a_call_and_its_answer_have_every_key_that_templates_read() -> None:
     assert answered == {"role": "tool", "content": "1", "tool_call_id": ""}
 
 
+def test_ids_that_a_template_would_refuse_become_such_as_it_takes() -> None:
+    def ids(id: str) -> tuple[object, object]:
+        fields = {"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f"}}]}
+        called = template_message(Message.model_validate(fields), short_ids=True)["tool_calls"]
+        answered = template_message(Message(role="tool", content="1", tool_call_id=id), short_ids=True)
+        assert isinstance(called, list)
+        return called[0]["id"], answered["tool_call_id"]
+
+    assert ids("abcdefgh1") == ("abcdefgh1", "abcdefgh1")
+    long, same = ids("call_0123456789")
+    assert long == same != ids("call_0123456780")[0]
+    assert len(str(long)) == 9
+    assert str(long).isalnum()
+
+
 @pytest.mark.parametrize("text", ["[]", "{bad", "5", '"x"', "null", "NaN", "{" * 2_000, '{"a":' * 70 + "1" + "}" * 70])
 def test_arguments_that_are_no_object_stay_text(text: str) -> None:
     assert call(text) == text

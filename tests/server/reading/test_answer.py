@@ -26,6 +26,10 @@ FRAGMENTS = st.sampled_from(
         '{"name": "look", "parameters": ',
         '{"arguments": {}, "name": "get_weather"}',
         "[look(a='x')]",
+        "<function=look>",
+        "<parameter=at>",
+        "</parameter>",
+        "</function>",
         "look(",
         "look",
         ")",
@@ -80,7 +84,7 @@ def test_pieces_are_parts_of_the_text_in_its_order_and_only_marks_lie_between(
             gaps.append(text[at : piece.start])
             at = piece.start + len(piece.text)
     gaps.append(text[at:])
-    num_marks = sum(isinstance(piece, CallBegun) for piece in pieces) + (thinking is not None)
+    num_marks = sum(isinstance(piece, CallBegun) for piece in pieces) + 2 * (thinking is not None)
     assert sum(not gap.isspace() and gap != "" for gap in gaps) <= num_marks
 
 

@@ -5,7 +5,7 @@ from server.reading.answer import AnswerReader
 from server.reading.calls import CallFormat, Calls, write_calls
 from server.reading.formats import FORMATS, Mistral
 from server.reading.pieces import CallArguments, CallBegun, Piece, Text
-from tests.server.reading.texts import NAMES, call, read, reader_of
+from tests.server.reading.texts import SCHEMAS, call, read, reader_of
 
 LOOK = '{"at": "}\\"{", "n": [1, {"b": null}]}'
 
@@ -23,6 +23,19 @@ HERMES = [
     ('<tool_call>{"name": "look", "arguments": null}</tool_call>', call(0, "look", "{}")),
     (r'<tool_call>{"name": "l\u006fok", "arguments": "{\"a\": 1}"}</tool_call>', call(0, "look", '{"a": 1}')),
     ('<tool_call>{"name": "look", "parameters": {}}</tool_call> and so', [*call(0, "look", "{}"), Text(" and so")]),
+]
+TAGGED = [
+    (
+        "So:\n<tool_call>\n<function=look>\n<parameter=at>\n12\n</parameter>\n<parameter=n>\n3\n</parameter>\n"
+        "<parameter=odd>True</parameter><parameter=x>[1]</parameter><parameter=y>a\n<b></parameter>\n"
+        "</function>\n</tool_call>",
+        [Text("So:"), *call(0, "look", '{"at":"12","n":3,"odd":true,"x":[1],"y":"a\\n<b>"}')],
+    ),
+    (
+        "<tool_call><function=get_weather></function></tool_call>\n"
+        "<tool_call><function=get_weather><parameter=a>1</parameter></function></tool_call>",
+        [*call(0, "get_weather", "{}"), *call(1, "get_weather", '{"a":1}')],
+    ),
 ]
 LLAMA = [
     (f'{{"name": "look", "parameters": {LOOK}}}', call(0, "look", LOOK)),
@@ -56,7 +69,7 @@ MISTRAL = [
 @pytest.mark.parametrize(
     ("format", "text", "want"),
     [
-        *(("hermes", *case) for case in HERMES),
+        *(("hermes", *case) for case in (*HERMES, *TAGGED)),
         *(("llama", *case) for case in LLAMA),
         *(("mistral", *case) for case in MISTRAL),
     ],
@@ -94,6 +107,11 @@ NO_CALLS = {
         '<tool_call>{"name": "look", "because": {}}</tool_call>',
         '<tool_call>{"na\\',
         "<tool_call>[look()]</tool_call>",
+        "<tool_call><function=other></function></tool_call>",
+        "<tool_call><function=look></parameter></tool_call>",
+        "<tool_call><function=look><parameter=a>1</function></tool_call>",
+        "<tool_call><function=a name that is longer than any></function></tool_call>",
+        "<tool_call><function=a name that is longer than any",
         '{"name": "look", "arguments": {}}',
         f'<tool_call>{{"{"x" * 500}": 1}}',
         f'<tool_call>{{"{"x" * 40}": 1}}',
@@ -140,6 +158,7 @@ NO_CALLS = {
 @pytest.mark.parametrize("end", ["", " \n", " and more"])
 def test_what_is_no_call_is_text_to_the_last_character(format: str, text: str, end: str) -> None:
     assert read(reader_of(format), text + end) == [Text(text + end)]
+    assert read(reader_of(format), [text + end]) == [Text(text + end)]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +229,7 @@ def test_nothing_is_said_behind_the_last_call_that_may_be_made(format: str, text
 @pytest.mark.parametrize("format", [*FORMATS.values(), Mistral(named=True)])
 def test_a_format_reads_what_is_spelled_in_it(format: CallFormat) -> None:
     calls = [("look", '{"at": "x\\"}", "n": [1, null, true]}'), ("get_weather", "{}")]
-    reader = AnswerReader(None, format, lambda: Calls(NAMES))()
+    reader = AnswerReader(None, format, lambda: Calls(SCHEMAS))()
 
     pieces = read(reader, write_calls(calls, format))
 

@@ -9,7 +9,10 @@ from server.reading.formats import FORMATS
 from server.reading.pieces import CallArguments, CallBegun, Piece, Reader, joined
 
 TAGS = Thinking("<think>", "</think>")
-NAMES = ("look", "get_weather")
+SCHEMAS: dict[str, dict[str, object]] = {
+    "look": {"properties": {"at": {"type": "string"}, "n": {"type": "integer"}, "odd": True}},
+    "get_weather": {},
+}
 
 
 def reader_of(format: str | None, *, thinking: Thinking | None = None, most: int | None = None) -> Reader:
@@ -17,7 +20,7 @@ def reader_of(format: str | None, *, thinking: Thinking | None = None, most: int
 
     def calls() -> Calls:
         numbers = count()
-        return Calls(NAMES, most=most, new_id=lambda: f"call{next(numbers)}")
+        return Calls(SCHEMAS, most=most, new_id=lambda: f"call{next(numbers)}")
 
     return AnswerReader(thinking, None if format is None else FORMATS[format], calls)()
 
