@@ -53,6 +53,7 @@ async def converse(id: str, body: ChatRequest, loaded: Loaded) -> Conversation:
         grammar=await settled(loaded.engine, shape.asked),
         max_tokens=chat_max_tokens(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        prompt_logprobs=body.prompt_logprobs,
         shown_special_ids=loaded.dialect.special_ids(shape.reader.marks),
     )
     return Conversation(

@@ -50,6 +50,11 @@ def requests_of(
     ]
 
 
+def most_scores(*counts: int | None) -> int | None:
+    """How many scores are needed where several fields ask for some, or none."""
+    return max((count for count in counts if count is not None), default=None)
+
+
 def numbered(id: str, number: int, *, of: int) -> str:
     """The id of one of so many requests of a body."""
     return f"{id}-{number}" if of > 1 else id

@@ -81,6 +81,8 @@ def check_template(body: TemplateFields) -> None:
 def _check_sampling(body: SamplingFields, *, max_tokens: int | None) -> None:
     if body.stream_options is not None and not body.stream:
         raise wrong("stream_options", "needs `stream` to be true")
+    if body.prompt_logprobs is not None and body.stream:
+        raise wrong("prompt_logprobs", "is not available in a stream")
     if body.min_tokens and max_tokens is not None and body.min_tokens > max_tokens:
         raise wrong("min_tokens", f"is {body.min_tokens}, more than the {max_tokens} tokens that may be made")
 

@@ -9,7 +9,7 @@ from server.events import DONE, Event, event
 from server.prompt import Prompt
 from server.reading.pieces import CallArguments, CallBegun, Piece, PlainReader, Reasoning, Text, joined
 from server.reading.readings import MakeReader, Readings, Said
-from server.render.logprobs import chat_logprobs
+from server.render.logprobs import chat_logprobs, scores_by_id
 from server.render.reply import Reply, finish_reason, usage_body
 from server.streams import Arrival, Parts
 from server.wire.chat import (
@@ -64,6 +64,9 @@ class Chat:
         )
         if reply.shows_tokens:
             body["prompt_token_ids"] = list(self._prompt.tokens)
+        scores = next((part.prompt_logprobs for part in parts.values()), None)
+        if scores is not None and reply.prompt_logprobs is not None:
+            body["prompt_logprobs"] = scores_by_id(scores, reply.prompt_logprobs, reply.vocabulary)
         return body
 
     def _whole_choice(self, part: Delta) -> ChatChoice:

@@ -9,7 +9,7 @@ from engine.text import Vocabulary
 from server.errors import ApiError
 from server.events import DONE, Event, event
 from server.prompt import Prompt
-from server.render.logprobs import completion_logprobs, concatenated, prompt_logprobs
+from server.render.logprobs import completion_logprobs, concatenated, prompt_logprobs, scores_by_id
 from server.render.reply import Reply, stop_or_length, usage_body
 from server.streams import Arrival, Parts
 from server.wire.completions import Completion, CompletionChoice, CompletionLogprobs
@@ -76,6 +76,9 @@ class Completions:
         self._add_end(choice, part)
         if self._reply.shows_tokens:
             choice["prompt_token_ids"] = list(self._prompts[prompt].tokens)
+        count = self._reply.prompt_logprobs
+        if part.prompt_logprobs is not None and count is not None:
+            choice["prompt_logprobs"] = scores_by_id(part.prompt_logprobs, count, self._reply.vocabulary)
         return choice
 
     # -- streamed ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from engine.text import Vocabulary
 from server.render.reply import Reply
 from server.wire.chat import LogprobsBody, TokenLogprobBody, TopLogprob
 from server.wire.completions import CompletionLogprobs
+from server.wire.scores import PromptLogprob
 
 LOWEST = -9999.0  # what OpenAI gives for a token that can't be; JSON has no infinity
 
@@ -122,3 +123,24 @@ def concatenated(first: CompletionLogprobs, second: CompletionLogprobs) -> Compl
         top_logprobs=first["top_logprobs"] + second["top_logprobs"],
         text_offset=first["text_offset"] + second["text_offset"],
     )
+
+
+# -- both -----------------------------------------------------------------------------------------
+
+
+def scores_by_id(
+    scores: Iterable[TokenLogprob | None], count: int, vocabulary: Vocabulary
+) -> list[dict[str, PromptLogprob] | None]:
+    """What `prompt_logprobs` asks for: of each token of the prompt its own score and the `count` best ones."""
+    return [None if scored is None else _by_id(scored, count, vocabulary) for scored in scores]
+
+
+def _by_id(scored: TokenLogprob, count: int, vocabulary: Vocabulary) -> dict[str, PromptLogprob]:
+    """The ranks of the best are their places; that of a token behind them is not known."""
+    ranks = {token: rank for rank, (token, _) in enumerate(scored.top, start=1)}
+    return {
+        str(token): PromptLogprob(
+            logprob=floored(logprob), rank=ranks.get(token), decoded_token=vocabulary.text_of(token)
+        )
+        for token, logprob in best(scored, count)
+    }

@@ -17,7 +17,8 @@ from server.wire.usage import CompletionDetails, PromptDetails, UsageBody
 class Reply:
     """One answer: who it is, and what the client wants to see in it.
 
-    `num_choices` is for each prompt. `top_logprobs` None shows none, k the k best beside the chosen.
+    `num_choices` is for each prompt. `top_logprobs` None shows none, k the k best beside the chosen; `prompt_logprobs`
+    likewise of the prompt's tokens.
     """
 
     id: str
@@ -27,6 +28,7 @@ class Reply:
     vocabulary: Vocabulary
     num_choices: int
     top_logprobs: int | None
+    prompt_logprobs: int | None
     skip_special: bool
     shows_tokens: bool
     shows_usage: bool
@@ -55,6 +57,7 @@ def reply_of(
         vocabulary=loaded.engine.vocabulary,
         num_choices=body.n or 1,
         top_logprobs=top_logprobs,
+        prompt_logprobs=body.prompt_logprobs,
         skip_special=skips_special(body),
         shows_tokens=bool(body.return_token_ids),
         shows_usage=body.stream_options is not None and bool(body.stream_options.include_usage),

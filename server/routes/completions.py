@@ -14,7 +14,7 @@ from server.prompt import completion_prompts, predicted_tokens
 from server.recorder import Endpoint
 from server.render.completions import Completions, echo_of
 from server.render.reply import new_id, reply_of
-from server.requests import Wanted, requests_of
+from server.requests import Wanted, most_scores, requests_of
 from server.rules import check_completion, check_num_prompts
 from server.service import Service
 from server.structure import grammar_of, settled
@@ -69,5 +69,5 @@ def _wanted(body: CompletionRequest, prediction: tuple[int, ...], grammar: Gramm
         grammar=grammar,
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         top_logprobs=body.logprobs,
-        prompt_logprobs=body.logprobs if body.echo else None,
+        prompt_logprobs=most_scores(body.logprobs if body.echo else None, body.prompt_logprobs),
     )

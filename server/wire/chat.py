@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from server.wire.base import Wire, by_shape
 from server.wire.sampling import SamplingFields, StructureFields
+from server.wire.scores import PromptLogprobs
 from server.wire.usage import UsageBody
 
 MAX_TOOL_NAME = 256
@@ -240,7 +241,7 @@ class _PromptTokenIds(TypedDict, total=False):
     prompt_token_ids: list[int]
 
 
-class ChatCompletion(_PromptTokenIds):
+class ChatCompletion(_PromptTokenIds, PromptLogprobs):
     """A whole answer."""
 
     id: str

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from server.wire.base import Tokens
 from server.wire.chat import Prediction
 from server.wire.sampling import SamplingFields, StructureFields
+from server.wire.scores import PromptLogprobs
 from server.wire.usage import UsageBody
 
 # -- requests -------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ class CompletionLogprobs(TypedDict):
     text_offset: list[int]
 
 
-class _Ids(TypedDict, total=False):
+class _Ids(PromptLogprobs, total=False):
     prompt_token_ids: list[int]
     token_ids: list[int]
 

@@ -114,6 +114,9 @@ class SamplingFields(Wire):
     include_stop_str_in_output: bool | None = None
     skip_special_tokens: bool | None = None
     return_token_ids: bool | None = None
+    prompt_logprobs: Annotated[int, Field(ge=0, le=20)] | None = Field(
+        default=None, description="the score of each token of the prompt, and of so many beside it; not in a stream"
+    )
     cache_salt: str | None = Field(default=None, description="requests share cached prefixes within one salt alone")
     priority: int | None = Field(default=None, description="a lower one goes first")
     max_draft_tokens: Annotated[int, Field(ge=0)] | None = Field(

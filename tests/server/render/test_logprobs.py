@@ -2,7 +2,7 @@ import math
 
 from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob, Usage
 from engine.text import Vocabulary
-from server.render.logprobs import LOWEST, best, chat_logprobs, completion_logprobs, floored, label
+from server.render.logprobs import LOWEST, best, chat_logprobs, completion_logprobs, floored, label, scores_by_id
 from server.render.reply import Reply
 
 VOCABULARY = Vocabulary([b"a", b"b", b"\xc3", b"\xa9", b"<end>"], frozenset({4}))
@@ -17,6 +17,7 @@ def reply(*, top_logprobs: int | None = 1, skip_special: bool = True) -> Reply:
         vocabulary=VOCABULARY,
         num_choices=1,
         top_logprobs=top_logprobs,
+        prompt_logprobs=None,
         skip_special=skip_special,
         shows_tokens=False,
         shows_usage=False,
@@ -90,3 +91,26 @@ def test_a_control_token_has_bytes_only_where_it_is_in_the_text() -> None:
 def test_nothing_is_listed_where_nothing_was_asked_for() -> None:
     assert chat_logprobs([output(0)], reply(top_logprobs=None)) is None
     assert completion_logprobs(ended(output(0)), reply(top_logprobs=None), text_start=0) is None
+
+
+def test_scores_by_id_have_the_ranks_that_are_known() -> None:
+    scores = (None, TokenLogprob(2, -3.0, ((0, -0.5), (1, -1.0))), TokenLogprob(1, -1.0, ((0, -0.5), (1, -1.0))))
+
+    assert scores_by_id(scores, 2, VOCABULARY) == [
+        None,
+        {
+            "0": {"logprob": -0.5, "rank": 1, "decoded_token": "a"},
+            "1": {"logprob": -1.0, "rank": 2, "decoded_token": "b"},
+            "2": {"logprob": -3.0, "rank": None, "decoded_token": "\ufffd"},
+        },
+        {
+            "0": {"logprob": -0.5, "rank": 1, "decoded_token": "a"},
+            "1": {"logprob": -1.0, "rank": 2, "decoded_token": "b"},
+        },
+    ]
+
+
+def test_scores_of_the_tokens_alone_list_no_others_and_floor_what_json_has_not() -> None:
+    [first] = scores_by_id([TokenLogprob(0, -math.inf)], 0, VOCABULARY)
+
+    assert first == {"0": {"logprob": LOWEST, "rank": None, "decoded_token": "a"}}
