@@ -1,6 +1,6 @@
 """Measure drafts: what guessed tokens save where they are right, and cost where they are wrong.
 
-    python -m benchmarks.bench_drafts --model MODEL [--threads 2] [--rounds 5] [--write | --smoke]
+    python -m benchmarks.bench_drafts --model MODEL [--draft-model SMALL] [--threads 2] [--rounds 5] [--write | --smoke]
 
 One engine in this process answers every request with drafts and without, by turns, and has to say the same.
 """
@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--model", required=True, help="a folder or a .gguf file")
+    made.add_argument("--draft-model", metavar="SMALL", help="a smaller model that guesses too, and a request for it")
     made.add_argument("--threads", type=int, default=num_cores())
     made.add_argument("--rounds", type=int, default=NUM_ROUNDS, metavar="N", help="runs of each request, of both kinds")
     made.add_argument("--wait", type=float, default=MAX_WAIT_SECONDS, help="seconds to wait for a quiet machine")
@@ -45,7 +46,8 @@ def measured(args: argparse.Namespace) -> str:
     from engine.build import build  # noqa: PLC0415
 
     conditions = current(0.0 if args.smoke else args.wait)
-    settings = Settings.model_validate({"model": {"path": args.model, "num_threads": args.threads}})
+    model = {"path": args.model, "draft_path": args.draft_model, "num_threads": args.threads}
+    settings = Settings.model_validate({"model": model})
     sizes = (SMOKE_OUTPUTS, SMOKE_STREAMS, SMOKE_ROUNDS) if args.smoke else (NUM_OUTPUTS, NUM_STREAMS, args.rounds)
     built = build(settings, progress=lambda _: None)
     before = Cores.now()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.cache.subject import read, running
-from benchmarks.drafts.workloads import Workload, document, workloads
+from benchmarks.drafts.workloads import Workload, document, new_text, workloads
 from benchmarks.table import markdown, number
 from engine.build import Built
 from engine.engine import Engine
@@ -38,6 +38,8 @@ async def measure(built: Built, *, num_outputs: int, num_streams: int, num_round
     async with running(built.engine):
         whole, _ = await read(built.engine, document(built.tokenizer, num_outputs=num_outputs))
         found = workloads(built.tokenizer, whole, num_outputs=num_outputs, num_streams=num_streams)
+        if built.engine.info.draft_model is not None:
+            found.append(new_text(built.tokenizer, num_outputs=num_outputs))
         return [await _compare(built.engine, workload, num_rounds) for workload in found]
 
 

@@ -48,6 +48,11 @@ def workloads(tokenizer: Tokenizer, answer: Sequence[int], *, num_outputs: int, 
     ]
 
 
+def new_text(tokenizer: Tokenizer, *, num_outputs: int) -> Workload:
+    """What nobody has said before, for a draft model."""
+    return Workload("an answer that is new, by the draft model", (document(tokenizer, num_outputs=num_outputs),), 1.0)
+
+
 def _chat(tokenizer: Tokenizer, text: str, num_outputs: int) -> Request:
     return Request("0", tuple(encode_message(tokenizer, text)), GREEDY, Stopping(max_tokens=num_outputs))
 

@@ -19,6 +19,16 @@ def test_the_benchmark_of_drafts_compares_each_workload_with_itself(tmp_path: Pa
     assert "no figure means anything" in ended.stdout
 
 
+def test_a_draft_model_is_measured_with_an_answer_that_nothing_else_could_guess(tmp_path: Path) -> None:
+    make_tiny_model_folder(tmp_path / "tiny")
+
+    small = ("--draft-model", tmp_path / "tiny", "--smoke", "--threads", "1")
+    ended = run("bench_drafts", "--model", tmp_path / "tiny", *small)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "| an answer that is new, by the draft model |" in ended.stdout
+
+
 def test_the_page_has_a_place_for_the_table() -> None:
     assert f"<!-- {MARK}:begin -->\nnew\n<!-- {MARK}:end -->" in put_between(PAGE.read_text(), MARK, "new")
 

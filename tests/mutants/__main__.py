@@ -69,6 +69,16 @@ RECURRENT_TESTS = (
     "tests/models/test_recurrent.py",
 )
 READING_TESTS = ("tests/server/reading", "tests/server/test_calling.py", "tests/http/test_tools.py")
+DRAFT_MODEL_TESTS = (
+    "--hypothesis-profile=mutant",
+    "tests/engine/draft",
+    "tests/engine/cache/test_beside.py",
+    "tests/engine/model/test_drafter.py",
+    "tests/engine/model/test_draft_model.py",
+    "tests/engine/test_drafting.py",
+    "tests/engine/test_pace.py",
+    "tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[0]",
+)
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
 
@@ -124,6 +134,8 @@ def tests_for(mutant: Mutant) -> tuple[str, ...]:
     """The tests that must find it."""
     if mutant.fault == "recurrent":
         return RECURRENT_TESTS
+    if mutant.fault == "draft model":
+        return DRAFT_MODEL_TESTS
     if mutant.fault == "reading":
         return READING_TESTS
     if mutant.native:

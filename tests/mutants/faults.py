@@ -686,6 +686,140 @@ MUTANTS = (
         ),
     ),
     mutant(
+        "draft model",
+        "its last guess counts as computed by it",
+        ("engine/commit.py", "_fed_upto", "max(0, chunk.num_guesses - 1)", "chunk.num_guesses"),
+    ),
+    mutant(
+        "draft model",
+        "its mark stays behind guesses that fell",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.settled",
+            "upto = min(upto, computed)",
+            "computed = max(upto, computed)",
+        ),
+        ("engine/ledger.py", "Ledger.draft", "assert 0 <= upto <= self._computed", "assert 0 <= upto"),
+        ("engine/ledger.py", "Ledger.check", "self._drafted <= self._computed <= self._planned", "self._computed"),
+    ),
+    mutant(
+        "draft model",
+        "its mark survives a preemption",
+        (
+            "engine/ledger.py",
+            "Ledger.invalidate",
+            "self._planned = self._computed = self._drafted = 0",
+            "self._planned = self._computed = 0",
+        ),
+        ("engine/ledger.py", "Ledger.admit", "        self._drafted = drafted\n", ""),
+    ),
+    mutant(
+        "draft model",
+        "whatever a prefix hit found is taken for computed by it",
+        ("engine/admission.py", "Admission._start", "self._tables.drafted_upto(sequence)", "match.num_positions"),
+        ("engine/cache/tables.py", "BlockTables._check_drafted", "self._drafted.issuperset(blocks[:number])", "True"),
+    ),
+    mutant(
+        "draft model",
+        "places that are handed out again keep what was known of them",
+        ("engine/cache/tables.py", "BlockTables.reserve", "self._drafted.difference_update(new)", "pass"),
+    ),
+    mutant(
+        "draft model",
+        "a full block counts before all of it is computed",
+        (
+            "engine/cache/tables.py",
+            "BlockTables._note_drafted",
+            "sequence.ledger.drafted // self.block_size",
+            "self.num_blocks_for(sequence.ledger.drafted)",
+        ),
+    ),
+    mutant(
+        "draft model",
+        "the beginning of a block that may be shared counts as computed",
+        (
+            "engine/cache/tables.py",
+            "BlockTables.settled",
+            "upto if upto // size == computed // size else upto // size * size",
+            "upto",
+        ),
+    ),
+    mutant(
+        "draft model",
+        "two sequences have it write the block that they share",
+        (
+            "engine/drafting.py",
+            "_feed",
+            "not written.isdisjoint(places := tables.places_beside(sequence, lacking))",
+            "not (places := tables.places_beside(sequence, lacking))",
+        ),
+    ),
+    mutant(
+        "draft model",
+        "it writes a block that it has behind one that it lacks",
+        ("engine/cache/tables.py", "BlockTables.lacking", "if known is None else known * self.block_size", ""),
+    ),
+    mutant(
+        "draft model",
+        "it guesses before it has computed all tokens",
+        (
+            "engine/drafting.py",
+            "_ask_model",
+            "feed is not None and feed.stop == grant.sequence.ledger.accepted",
+            "feed is not None",
+        ),
+    ),
+    mutant(
+        "draft model",
+        "it computes beyond its own context",
+        (
+            "engine/draft/drafts.py",
+            "Drafts.promise",
+            "min(self._most_for(sequence), self._draft_context - len(sequence.tokens))",
+            "self._most_for(sequence)",
+        ),
+    ),
+    mutant(
+        "draft model",
+        "it guesses where masks are made for known tokens",
+        ("engine/draft/drafts.py", "Drafts.promise", " or sequence.request.grammar is not None", ""),
+    ),
+    mutant(
+        "draft model",
+        "its rows are looked for beside a window's blocks",
+        ("engine/cache/layout.py", "Layout.group_beside", "if group.reach is Reach.FULL", "if group"),
+    ),
+    mutant(
+        "draft model",
+        "a guess is drawn with the randomness of the first",
+        ("engine/model/drafter.py", "Drafter._chunk", "choose and choose.after(tuple(each.guesses))", "choose"),
+    ),
+    mutant(
+        "draft model",
+        "it reads the table of the target's first group",
+        ("engine/model/drafter.py", "Drafter._own", "tables[self._table]", "tables[0]"),
+    ),
+    mutant(
+        "draft model",
+        "a guess is not computed before the next",
+        ("engine/model/drafter.py", "_Guessing.take", "        self.tokens = (guess,)\n", ""),
+    ),
+    mutant(
+        "draft model",
+        "another tokenizer passes",
+        ("engine/model/draft_model.py", "_compare", "if token is not None", "if False"),
+    ),
+    mutant(
+        "draft model",
+        "its time counts as the streams'",
+        ("engine/pace.py", "Pace.observe", "        seconds -= guessing_seconds\n", ""),
+    ),
+    mutant(
+        "draft model",
+        "a round that does not pay is made",
+        ("engine/draft/rounds.py", "share_rounds", "if tokens > best_speed * cost", "if True"),
+    ),
+    mutant(
         "E6",
         "blocks of drafts that fell stay with the sequence",
         ("engine/cache/tables.py", "BlockTables._release_beyond", "if count < 0", "if count < -99"),
