@@ -20,7 +20,7 @@ from engine.errors import EngineError
 
 PAGE = ROOT / "docs" / "structured-output.md"
 MARK = "structure"
-NUM_OUTPUTS, NUM_STREAMS, NUM_ROUNDS = 300, 16, 7
+NUM_OUTPUTS, NUM_STREAMS, NUM_ROUNDS = 200, 16, 5
 SMOKE_OUTPUTS, SMOKE_STREAMS, SMOKE_ROUNDS = 10, 2, 1
 
 
