@@ -3,13 +3,13 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.page import fill
 from deploy.watch import MISSING
-from tests.watch.claims import Claim, claims
+from tests.deploy.claim import tell
+from tests.watch.claims import claims
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 MARK = "watch"
@@ -24,25 +24,9 @@ def main() -> int:
     if prometheus is None or promtool is None:
         print(MISSING, file=sys.stderr)
         return 1
-    tried: list[Claim] = []
-
-    def found() -> dict[str, str]:
-        with TemporaryDirectory(prefix="tidemark-test-watch-") as name:
-            tried.extend(claims(prometheus, promtool, Path(name)))
-        return {MARK: table(tried)}
-
-    code = fill(PAGE if arguments.write else None, [MARK], found, refusals=(TimeoutError,))
-    for claim in tried:
-        if claim.failure is not None:
-            print(f"{claim.text}: {claim.failure}", file=sys.stderr)
-    return code or int(any(claim.failure is not None for claim in tried))
-
-
-def table(tried: Sequence[Claim]) -> str:
-    """One row for each claim, as Markdown."""
-    rows = [(claim.text, str(claim.count), "held" if claim.failure is None else "did not hold") for claim in tried]
-    head = (("what was tried", "over how many", "result"), ("---", "---:", "---"))
-    return "\n".join("| " + " | ".join(row) + " |" for row in (*head, *rows))
+    with TemporaryDirectory(prefix="tidemark-test-watch-") as name:
+        found = partial(claims, prometheus, promtool, Path(name))
+        return tell(found, page=PAGE if arguments.write else None, mark=MARK)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
+from tests.deploy.claim import Claim
 from tests.deploy.promql import names_in
 from tests.deploy.watched import DEPLOY, RULES, RULES_TEST, queries, rules
 from tests.http.processes import ServerProcess
@@ -25,21 +25,6 @@ MAY_REST = {"Sequences B", "Sequences C", "Sequences D", "Recurrent states by st
 MAY_REST |= {"Marks that went back, a second B", "Errors A"}
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What was tried. `failure` None says that it held, and `count` over how many."""
-
-    text: str
-    count: int
-    failure: str | None
-
-    @classmethod
-    def over(cls, text: str, each: Sequence[str], missing: Callable[[str], bool]) -> "Claim":
-        """A claim about each of several; those for which it is missing are its failure."""
-        missed = [one for one in each if missing(one)]
-        return cls(text, len(each), "; ".join(missed) or None)
-
-
 def claims(prometheus: str, promtool: str, folder: Path) -> Iterator[Claim]:
     """All of them, in the order in which they are tried. `folder` takes a model."""
     yield from _checked(promtool)
@@ -54,7 +39,7 @@ def claims(prometheus: str, promtool: str, folder: Path) -> Iterator[Claim]:
             yield from _afterwards(watcher)
             server.send(signal.SIGKILL)
             watcher.wait_for('up{job="tidemark"} == 0')
-            yield Claim("a server that was killed is seen to be down", 1, None)
+            yield Claim("a server that was killed is seen to be down", 1)
 
 
 def make_windowed_model(folder: Path) -> None:
@@ -97,7 +82,7 @@ def _under_load(watcher: Prometheus) -> Iterator[Claim]:
 
 def _afterwards(watcher: Prometheus) -> Iterator[Claim]:
     watcher.wait_for("tidemark:sequences == 0 and tidemark:referenced == 0")
-    yield Claim("once quiet, nothing is held", 1, None)
+    yield Claim("once quiet, nothing is held", 1)
     apart = "sum(tidemark_kv_blocks) - sum(tidemark_kv_blocks_capacity)"
     found = watcher.query(f"max_over_time(({apart})[5m:1s]) - min_over_time(({apart})[5m:1s])")
     wrong = [value for _, value in [*found, *watcher.query(apart)] if value]
