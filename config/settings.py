@@ -168,7 +168,7 @@ class ServerSettings(Section):
         default=64 * MIB, description="most memory of streams that are sent or can be resumed, such as 64MiB"
     )
     idle_connection_seconds: int = Field(default=75, ge=1, description="how long an idle connection is kept")
-    tool_format: Literal["auto", "hermes", "llama", "pythonic", "mistral", "none"] = Field(
+    tool_format: Literal["auto", "hermes", "llama", "pythonic", "mistral", "harmony", "none"] = Field(
         default="auto", description="how the model writes calls of tools; auto: as its chat template tells"
     )
     reasoning_format: Literal["auto", "think", "mistral", "none"] = Field(

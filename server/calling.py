@@ -64,7 +64,7 @@ class Shape:
 
 def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, dialect: Dialect) -> Shape:
     """The shape of an answer for which a grammar was asked, tools are offered, and which may think before."""
-    format = dialect.format if offer.callable else None
+    format = dialect.format if offer.callable or dialect.always_read else None
     offer = replace(offer, single=offer.single or dialect.one_call)
     spelling = Spelling(dialect.special)
     reader = AnswerReader(thinking)

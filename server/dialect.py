@@ -9,6 +9,7 @@ from config.settings import ServerSettings
 from engine.text import Vocabulary
 from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import CallFormat
+from server.reading.channels import Harmony
 from server.reading.formats import FORMATS, Mistral
 
 TAIL = 16  # tokens of a prompt, in which its last tag stands
@@ -16,6 +17,7 @@ THINKING = MappingProxyType({"think": Thinking("<think>", "</think>"), "mistral"
 
 # What a template writes that tells its format, the first that is found.
 _TELLING = (
+    ("<|channel|>", "harmony"),
     ("[TOOL_CALLS]", "mistral"),
     ("<tool_call>", "hermes"),
     ("<|tool_call_start|>", "pythonic"),
@@ -46,6 +48,11 @@ class Dialect:
     takes_system: bool
     one_call: bool
     short_ids: bool
+
+    @property
+    def always_read(self) -> bool:
+        """Whether answers are read in the format though nothing can be called."""
+        return isinstance(self.format, Harmony)
 
     @property
     def shows_tools(self) -> bool:
@@ -86,6 +93,8 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
     format = _format(_told_format(text) if name == "auto" else name, text)
     tags = settings.reasoning_format
     thinking = _told_thinking(text) if tags == "auto" else THINKING.get(tags)
+    if isinstance(format, Harmony):
+        thinking = None  # its channels say what is reasoning
     marks = AnswerReader(thinking, format).marks
     special = {vocabulary.text_of(token): token for token in sorted(vocabulary.special_ids)}
     return Dialect(
@@ -94,7 +103,7 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
         variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
         special={mark: special[mark] for mark in marks if mark in special},
         takes_system=_NO_SYSTEM.search(text) is None,
-        one_call=_ONE_CALL in text,
+        one_call=_ONE_CALL in text or isinstance(format, Harmony),
         short_ids=_SHORT_IDS in text,
     )
 

@@ -6,6 +6,16 @@ from dataclasses import dataclass
 JsonObject = dict[str, object]
 
 _QUESTION = ({"role": "user", "content": "What is a tide?"},)
+_TIDE = {
+    "name": "get_tide",
+    "description": "When the tide is high",
+    "parameters": {
+        "type": "object",
+        "properties": {"port": {"type": "string", "maxLength": 20}},
+        "required": ["port"],
+        "additionalProperties": False,
+    },
+}
 _BRIEF: JsonObject = {"max_tokens": 16, "temperature": 0}
 
 
@@ -27,6 +37,16 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example(
             "two choices with log-probabilities",
             {"messages": _QUESTION, "max_tokens": 8, "n": 2, "seed": 1, "logprobs": True, "top_logprobs": 2},
+        ),
+        Example(
+            "a call of a tool",
+            {
+                "messages": ({"role": "user", "content": "When is the tide high in Lisbon?"},),
+                "tools": ({"type": "function", "function": _TIDE},),
+                "tool_choice": {"type": "function", "function": {"name": "get_tide"}},
+                "max_tokens": 60,
+                "temperature": 0,
+            },
         ),
     ),
     "/v1/completions": (

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import orjson
 
 from server.reading.calls import CallFormat, Calls, Frame, read_arguments, read_call_object
+from server.reading.channels import Harmony
 from server.reading.python_call import read_python_call
 from server.reading.tagged_call import read_tagged_call
 from server.reading.tape import Malformed, Steps, Tape
@@ -162,4 +163,10 @@ def _quoted(name: str) -> str:
 
 
 DEFAULT: CallFormat = Hermes()  # of models whose chat template tells of none
-FORMATS: dict[str, CallFormat] = {"hermes": DEFAULT, "llama": Llama(), "pythonic": Pythonic(), "mistral": Mistral()}
+FORMATS: dict[str, CallFormat] = {
+    "hermes": DEFAULT,
+    "llama": Llama(),
+    "pythonic": Pythonic(),
+    "mistral": Mistral(),
+    "harmony": Harmony(),
+}

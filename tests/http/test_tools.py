@@ -293,6 +293,16 @@ async def test_reasoning_is_text_where_it_is_not_looked_for() -> None:
     assert body["choices"][0]["message"]["content"] == "<think>hm</think>yes"
 
 
+async def test_channels_are_read_though_there_are_no_tools() -> None:
+    said = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes"
+
+    body = await whole(service(said, template="{{ tools }} <|channel|>"), chat(tools=None))
+
+    message = body["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("hm", "yes")
+    assert body["usage"]["completion_tokens_details"]["reasoning_tokens"] == 2
+
+
 async def test_marks_that_are_special_tokens_are_read_and_others_left_out() -> None:
     marks = [b"[TOOL_CALLS]", b"[ARGS]", b"<pad>"]
     size = VOCABULARY.size

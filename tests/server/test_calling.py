@@ -91,7 +91,8 @@ def test_required_calls_are_spelled_in_the_models_format_and_read_again(format: 
     spelled = dialect(format, template).format
     assert spelled is not None
 
-    for calls in ([("look", HERE)], [("go", "{}"), ("look", THERE), ("go", "{}")]):
+    several = [[("go", "{}"), ("look", THERE), ("go", "{}")]] if format != "harmony" else []
+    for calls in ([("look", HERE)], *several):
         text = write_calls(calls, spelled)
         assert matches(shape, text)
         reader = shape.reader()
@@ -209,7 +210,7 @@ def test_an_answer_that_has_to_match_may_be_calls_instead(format: str) -> None:
     marked = dialect(format).format
     assert marked is not None
     call = write_calls([("go", "{}")], marked)
-    if marked.openings:
+    if not call.startswith(marked.marks):
         call = marked.marks[0] + call
 
     assert matches(shape, '{"a":1}')

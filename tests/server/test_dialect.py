@@ -26,6 +26,7 @@ def dialect(template: str | None, vocabulary: Vocabulary = VOCABULARY, **setting
         (MISTRAL, "mistral", "[THINK]", True),
         ("{{ tools }}<|tool_call_start|>", "pythonic", None, True),
         ("{{ tools }}<|python_start|>", "pythonic", None, True),
+        ("{{ tools }}<|channel|>analysis<think>", "harmony", None, True),
         ("{{ tools }} {{ content.split('</think>') }}", "hermes", "<think>", True),
         (PLAIN, "hermes", None, False),
         (None, "hermes", None, False),

@@ -27,6 +27,10 @@ FRAGMENTS = st.sampled_from(
         '{"arguments": {}, "name": "get_weather"}',
         "[look(a='x')]",
         "<function=look>",
+        "<|channel|>analysis<|message|>",
+        "<|channel|>commentary to=functions.look<|message|>",
+        "<|end|>",
+        "<|start|>assistant",
         "<parameter=at>",
         "</parameter>",
         "</function>",
@@ -51,6 +55,7 @@ FRAGMENTS = st.sampled_from(
 )
 MARKED = st.lists(FRAGMENTS, max_size=12).map("".join)
 CHOSEN = st.sampled_from([None, *FORMATS])
+MARKING_CALLS = st.sampled_from([None, *(name for name in FORMATS if name != "harmony")])  # that marks texts as well
 THINKING = st.sampled_from([None, TAGS, replace(TAGS, begun=True)])
 
 
@@ -70,7 +75,7 @@ def test_the_pieces_do_not_depend_on_how_the_text_is_cut(
     assert read(reader_of(format, thinking=thinking), text) == whole
 
 
-@given(text=MARKED, format=CHOSEN, thinking=THINKING)
+@given(text=MARKED, format=MARKING_CALLS, thinking=THINKING)
 def test_pieces_are_parts_of_the_text_in_its_order_and_only_marks_lie_between(
     text: str, format: str | None, thinking: Thinking | None
 ) -> None:
@@ -88,7 +93,7 @@ def test_pieces_are_parts_of_the_text_in_its_order_and_only_marks_lie_between(
     assert sum(not gap.isspace() and gap != "" for gap in gaps) <= num_marks
 
 
-@given(text=MARKED, format=CHOSEN)
+@given(text=MARKED, format=MARKING_CALLS)
 def test_an_answer_without_calls_is_its_text(text: str, format: str | None) -> None:
     pieces = read(reader_of(format), [text])
 

@@ -4,7 +4,7 @@ import pytest
 from server.reading.answer import AnswerReader
 from server.reading.calls import CallFormat, Calls, write_calls
 from server.reading.formats import FORMATS, Mistral
-from server.reading.pieces import CallArguments, CallBegun, Piece, Text
+from server.reading.pieces import CallArguments, CallBegun, Piece, Reasoning, Text
 from tests.server.reading.texts import SCHEMAS, call, read, reader_of
 
 LOOK = '{"at": "}\\"{", "n": [1, {"b": null}]}'
@@ -65,6 +65,27 @@ MISTRAL = [
 ]
 
 
+HARMONY = [
+    (
+        "<|channel|>analysis<|message|>hm, so<|end|><|start|>assistant<|channel|>final<|message|>yes \n no<|return|>",
+        [Reasoning("hm, so"), Text("yes \n no")],
+    ),
+    ("<|channel|>final<|message|>yes ", [Text("yes ")]),
+    (
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.look "
+        '<|constrain|>json<|message|>{"at": "x"}<|call|>',
+        [Reasoning("hm"), *call(0, "look", '{"at": "x"}')],
+    ),
+    ("<|start|>assistant to=functions.look<|channel|>commentary json<|message|>{}", call(0, "look", "{}")),
+    (
+        "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.look"
+        "<|message|>{}<|call|>",
+        [Text("I look."), *call(0, "look", "{}")],
+    ),
+    ("plain", [Text("plain")]),
+]
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize(
     ("format", "text", "want"),
@@ -72,6 +93,7 @@ MISTRAL = [
         *(("hermes", *case) for case in (*HERMES, *TAGGED)),
         *(("llama", *case) for case in LLAMA),
         *(("mistral", *case) for case in MISTRAL),
+        *(("harmony", *case) for case in HARMONY),
     ],
 )
 def test_calls_are_read_from_the_models_own_format(format: str, text: str, want: list[Piece], size: int) -> None:
@@ -141,6 +163,13 @@ NO_CALLS = {
         "[lookout()]",
         "[other()]",
         "look()",
+    ],
+    "harmony": [
+        "<|channel|>",
+        "<|channel|>final",
+        "<|channel|>commentary to=functions.other<|message|>{}",
+        "<|channel|>commentary to=functions.look<|message|>x",
+        "<|start|>" + "x" * 600,
     ],
     "mistral": [
         "[TOOL_CALLS]",
