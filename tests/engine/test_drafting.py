@@ -14,6 +14,7 @@ from tests.digest import LAYOUTS
 from tests.draft_model import BENDS, CONTEXT, rows_of, with_draft_model
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request
+from tests.toy_grammar import WIDE
 
 ROOMY = Shape(
     layout=with_draft_model(LAYOUTS["full"]),
@@ -294,3 +295,15 @@ def test_catching_up_takes_no_more_of_a_step_than_the_streams() -> None:
 
     assert chunk.feed is not None
     assert (chunk.feed.start, chunk.feed.stop) == (0, 12)
+
+
+def test_a_sequence_with_a_grammar_is_not_guessed_for() -> None:
+    parts = Parts(ROOMY)
+    parts.run(replace(a_request(max_tokens=TIMES), grammar=WIDE))
+
+    steps = []
+    while parts.roster.running:
+        steps.append(step(parts)[0])
+
+    assert len(steps) > 2
+    assert not any(plan.is_fed for plan in steps)
