@@ -5,7 +5,10 @@ tool, and everything else it answers with a sentence.
 """
 
 import argparse
+import asyncio
+import json
 import sys
+from array import array
 from collections.abc import Callable
 
 import orjson
@@ -18,6 +21,9 @@ from engine.cache.layout import CacheGroup, Layout, RowShape
 from engine.cache.sizing import CacheSizes
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
+from engine.grammar.compiler import CompileLimits, Compiler
+from engine.grammar.grammars import Grammars
+from engine.grammar.guidance import guidance_for
 from engine.request import TokenLogprob
 from engine.stats import CacheInfo, ModelInfo
 from engine.step import Chosen, Chunk, ChunkResult, MaskSource, Plan, StepResult
@@ -32,6 +38,7 @@ END = 256
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), b"<end>"], frozenset({END}))
 ARGUMENTS = {"city": "Lisbon", "days": 3}
 SENTENCE = "It will be sunny in Lisbon."
+_PREFERRED = (END, *b'"}]', *range(256))  # where a grammar forbids what is said: what soon ends it
 
 
 def next_said(prompt: str) -> str:
@@ -43,7 +50,7 @@ def next_said(prompt: str) -> str:
     if not seen["tools"] or any(message["role"] == "tool" for message in seen["messages"]):
         return SENTENCE
     call = {"name": seen["tools"][0]["function"]["name"], "arguments": ARGUMENTS}
-    return f"<tool_call>\n{orjson.dumps(call).decode()}\n</tool_call>"
+    return f"<tool_call>\n{json.dumps(call)}\n</tool_call>"  # spaced as models are taught to
 
 
 class TemplateOfJson:
@@ -82,22 +89,28 @@ class RuledRunner:
 
     async def execute(self, plan: Plan, masks: MaskSource | None = None) -> StepResult:
         """Answer every chunk at once."""
-        assert masks is None, "no rule follows a grammar"
-        return StepResult(plan.number, tuple(map(self._continue, plan.chunks)))
+        allowed = ((),) * len(plan.chunks) if masks is None else (await asyncio.to_thread(masks)).by_chunk
+        return StepResult(plan.number, tuple(map(self._continue, plan.chunks, allowed)))
 
-    def _continue(self, chunk: Chunk) -> ChunkResult:
+    def _continue(self, chunk: Chunk, allowed: tuple[bytes, ...]) -> ChunkResult:
         tokens = self._seen.get(chunk.ticket.sequence, ())[: chunk.start] + chunk.tokens
         self._seen[chunk.ticket.sequence] = tokens
         score = chunk.score
         scores = () if score is None else tuple(_scored(token, score.top_logprobs) for token in score.targets)
         choose = chunk.choose
         if choose is None:
-            return ChunkResult(chunk.ticket, scores=scores)
+            return ChunkResult(chunk.ticket, scores=scores, pooled=array("d", [1.0]).tobytes() if chunk.pool else b"")
         prompt = tokens[: len(tokens) - choose.output_index]
         said = next_said(VOCABULARY.decode(prompt, skip_special=True)).encode()
         token = said[choose.output_index] if choose.output_index < len(said) else END
+        if allowed and not _allows(allowed[0], token):
+            token = next((other for other in _PREFERRED if _allows(allowed[0], other)), END)
         logprob = None if choose.top_logprobs is None else _scored(token, choose.top_logprobs)
         return ChunkResult(chunk.ticket, (Chosen(token, logprob),), scores)
+
+
+def _allows(mask: bytes, token: int) -> bool:
+    return bool(mask[token // 8] >> token % 8 & 1)
 
 
 def _scored(token: int, top: int) -> TokenLogprob:
@@ -107,6 +120,7 @@ def _scored(token: int, top: int) -> TokenLogprob:
 
 def build(settings: Settings) -> Built:
     """The engine over the rules."""
+    tokenizer = TemplateOfJson()
     cache = CacheInfo(
         BLOCK_SIZE, NUM_BLOCKS, 64, "none", "ruled", groups=tuple(map(str, LAYOUT.groups)), blocks_a_step=1
     )
@@ -122,8 +136,13 @@ def build(settings: Settings) -> Built:
             ),
             vocabulary=VOCABULARY,
             settings=settings.engine,
+            grammars=Grammars(
+                Compiler(lambda: guidance_for(tokenizer), CompileLimits(1 << 18, 5.0, 64)),
+                vocabulary_size=VOCABULARY.size,
+                end_ids=tokenizer.eos_ids,
+            ),
         ),
-        tokenizer=TemplateOfJson(),
+        tokenizer=tokenizer,
     )
 
 

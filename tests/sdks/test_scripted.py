@@ -11,7 +11,7 @@ def said(*messages: dict[str, str], tools: list[object]) -> str:
 
 
 def test_a_tool_is_called_until_it_has_answered() -> None:
-    assert '"name":"forecast"' in said(ASKED, tools=[TOOL])
+    assert '"name": "forecast"' in said(ASKED, tools=[TOOL])
     assert said(ASKED, {"role": "tool", "content": "sun"}, tools=[TOOL]) == SENTENCE
 
 

@@ -74,5 +74,15 @@ def loop(servers: Servers) -> None:
         assert last.content[0].text == "It will be sunny in Lisbon."
 
 
+@check("a tool that has to be called")
+def forced(servers: Servers) -> None:
+    client = client_of(servers.real)
+    for choice in ({"type": "any"}, {"type": "tool", "name": "forecast"}):
+        wanted = {**BRIEF, "max_tokens": 200, "tools": [TOOL], "tool_choice": choice}
+        answer = client.messages.create(**wanted)
+        assert answer.stop_reason == "tool_use"
+        assert answer.content[-1].input["city"] in ("Lisbon", "Porto")
+
+
 if __name__ == "__main__":
     check.run()

@@ -4,7 +4,7 @@ from typing import Literal
 
 from langchain.agents import create_agent
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, Field
 
 from tests.sdks.scenarios.checks import MODEL, Checks, Servers
@@ -49,6 +49,24 @@ def loop(servers: Servers) -> None:
         assert [message.type for message in answer["messages"]] == ["human", "ai", "tool", "ai"]
         assert answer["messages"][-1].content == "It will be sunny in Lisbon."
     assert asked == [("Lisbon", 3)] * 2
+
+
+@check("a structured answer")
+def structured(servers: Servers) -> None:
+    model = model_of(servers.real)
+    for method in ("json_schema", "function_calling"):
+        report = model.with_structured_output(Report, method=method).invoke(QUESTION)
+        assert isinstance(report, Report), method
+
+
+@check("embeddings")
+def embeddings(servers: Servers) -> None:
+    model = OpenAIEmbeddings(
+        model=MODEL, base_url=f"{servers.real}/v1", api_key="none", check_embedding_ctx_length=False
+    )
+    first, second = model.embed_documents(["a tide", "a ship"])
+    assert len(first) == len(second) > 0
+    assert first != second
 
 
 if __name__ == "__main__":

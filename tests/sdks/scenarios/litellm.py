@@ -62,5 +62,12 @@ def structured(servers: Servers) -> None:
     Report.model_validate_json(answer.choices[0].message.content)
 
 
+@check("embeddings")
+def embeddings(servers: Servers) -> None:
+    wanted = {name: value for name, value in options(servers.real).items() if name != "temperature"}
+    answer = litellm.embedding(**wanted, input=["a tide", "a ship"], encoding_format="float")
+    assert len(answer.data) == 2
+
+
 if __name__ == "__main__":
     check.run()

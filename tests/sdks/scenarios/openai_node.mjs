@@ -65,4 +65,10 @@ check("`.parse()`", async ({ real }) => {
   Report.parse(answer.choices[0].message.parsed);
 });
 
+check("embeddings", async ({ real }) => {
+  const answer = await clientOf(real).embeddings.create({ model: MODEL, input: ["a tide", "a ship"] });
+  assert.equal(answer.data.length, 2);
+  assert.equal(typeof answer.data[0].embedding[0], "number");
+});
+
 await run();

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pydantic import BaseModel, Field
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput, ToolOutput
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
@@ -59,6 +59,13 @@ async def chat(servers: Servers) -> None:
 @check("a tool loop")
 async def loop(servers: Servers) -> None:
     await looped(chat_model(servers.scripted))
+
+
+@check("a structured answer, native and by a tool")
+async def structured(servers: Servers) -> None:
+    for output in (NativeOutput(Report), ToolOutput(Report)):
+        agent = Agent(chat_model(servers.real), output_type=output, model_settings=GREEDY)
+        assert isinstance((await agent.run(QUESTION)).output, Report)
 
 
 if __name__ == "__main__":

@@ -54,4 +54,9 @@ check("OpenAI's provider: chat", async ({ real, scripted }) => {
   await reported(openai(real).chat(MODEL));
 });
 
+check("embeddings", async ({ real }) => {
+  const { embeddings } = await embedMany({ model: compatible(real).embeddingModel(MODEL), values: ["a tide", "a ship"] });
+  assert.equal(embeddings.length, 2);
+});
+
 await run();
