@@ -167,6 +167,13 @@ class ServerSettings(Section):
     resume_bytes: BodyBytes = Field(
         default=64 * MIB, description="most memory of streams that are sent or can be resumed, such as 64MiB"
     )
+    store_path: Auto[Text] = Field(
+        default=None, description="a file that keeps responses; auto: memory, so that a restart loses them"
+    )
+    store_seconds: float = Field(
+        default=2_592_000.0, gt=0, description="how long a response is kept after its last use (30 days)"
+    )
+    store_bytes: BodyBytes = Field(default=256 * MIB, description="most bytes of kept responses, such as 256MiB")
     idle_connection_seconds: int = Field(default=75, ge=1, description="how long an idle connection is kept")
     tool_format: Literal["auto", "hermes", "llama", "pythonic", "mistral", "harmony", "none"] = Field(
         default="auto", description="how the model writes calls of tools; auto: as its chat template tells"

@@ -12,12 +12,25 @@ from server.logs import Log
 from server.metrics import Metrics, Reading
 from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
 from server.openapi import complete
-from server.routes import chat, completions, embeddings, health, ledger, messages, metrics, models, pages, tokens
+from server.routes import (
+    chat,
+    completions,
+    embeddings,
+    health,
+    ledger,
+    messages,
+    metrics,
+    models,
+    pages,
+    responses,
+    tokens,
+)
 from server.service import Service
 from server.version import VERSION
 
 ROUTERS = tuple(
-    module.router for module in (chat, completions, embeddings, messages, models, tokens, health, metrics, ledger)
+    module.router
+    for module in (chat, completions, responses, embeddings, messages, models, tokens, health, metrics, ledger)
 )
 
 

@@ -11,11 +11,12 @@ from engine.request import Request
 from server.account import Account
 from server.door import EngineDoor
 from server.errors import ApiError
+from server.following import Following
 from server.middleware import owner_of
 from server.recorder import Endpoint, Outcome
 from server.respond import json_response
 from server.service import Service
-from server.sse import EventStream, Teller
+from server.sse import EventStream
 from server.streams import Parts, Streams, gather, open_streams
 from server.tasks import unless_gone
 from server.telling import Renderer, Telling
@@ -44,12 +45,27 @@ def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, 
 
 def stream(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
     """The answer as it grows. A client that loses it can ask for the rest."""
+    return told(_known(request, streams, answer, account), Service.of(request), start=0)
+
+
+def alone(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
+    """Let the answer run without its client."""
+    telling = _known(request, streams, answer, account)
     service = Service.of(request)
-    telling = Telling(
-        streams, answer, account, keeper=service.records, endpoint=account.endpoint, owner=owner_of(request)
-    )
-    service.records.add(telling)
-    return _told(telling, service, start=0)
+    try:
+        service.background.start(telling)
+    except ApiError:
+        service.records.forget(telling)
+        raise
+    return telling
+
+
+def _known(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
+    """The answer, where those who come back find it."""
+    records = Service.of(request).records
+    telling = Telling(streams, answer, account, keeper=records, endpoint=account.endpoint, owner=owner_of(request))
+    records.add(telling)
+    return telling
 
 
 def rest(request: HttpRequest, endpoint: Endpoint) -> Response | None:
@@ -62,15 +78,21 @@ def rest(request: HttpRequest, endpoint: Endpoint) -> Response | None:
     telling = service.records.find(id, endpoint=endpoint, owner=owner_of(request))
     start = int(number) + 1 if _NUMBER.fullmatch(number) else None
     if telling is None or start is None or telling.record.since(start) is None:
-        message = "no answer of this key has this event, or it is no longer kept"
-        raise ApiError(404, message, code="stream_not_found", param="Last-Event-ID")
+        raise no_such_event("Last-Event-ID")
     telling.account.move(request)
-    return _told(telling, service, start=start)
+    return told(telling, service, start=start)
 
 
-def _told(telling: Teller, service: Service, *, start: int) -> Response:
+def no_such_event(param: str) -> ApiError:
+    """What is to be resumed is not there."""
+    message = "no answer of this key has this event, or it is no longer kept"
+    return ApiError(404, message, code="stream_not_found", param=param)
+
+
+def told(telling: Telling, service: Service, *, start: int) -> Response:
+    """The answer as events, from number `start` on."""
     return EventStream(
-        telling,
+        Following(telling) if telling.alone else telling,
         start=start,
         keep_alive_seconds=service.settings.server.keep_alive_seconds,
         send_seconds=service.settings.engine.slow_reader_seconds,

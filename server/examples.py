@@ -66,6 +66,20 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         Example("a stream", {"system": "Be brief.", "messages": _QUESTION, **_BRIEF, "stream": True}),
     ),
     "/v1/messages/count_tokens": (Example("a conversation", {"system": "Be brief.", "messages": _QUESTION}),),
+    "/v1/responses": (
+        Example("a whole answer", {"input": "What is a tide?", "max_output_tokens": 16, "temperature": 0}),
+        Example(
+            "a stream",
+            {
+                "instructions": "Be brief.",
+                "input": _QUESTION,
+                "max_output_tokens": 16,
+                "temperature": 0,
+                "stream": True,
+            },
+        ),
+    ),
+    "/v1/responses/input_tokens": (Example("a conversation", {"instructions": "Be brief.", "input": _QUESTION}),),
     "/v1/tokenize": (
         Example("a text", {"prompt": "The tide leaves a mark"}),
         Example("a conversation", {"messages": _QUESTION, "return_token_strs": True}),

@@ -52,6 +52,11 @@ def body_of(model: type[Wire]) -> JsonSchema:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": _inlined(schema, definitions)}}}}
 
 
+def parameter(name: str, schema: JsonSchema, description: str) -> JsonSchema:
+    """A parameter of the query, which may be left out."""
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": description}
+
+
 def streamed(event: TypeAdapter[Any], *, ends_with: str | None = None) -> dict[int | str, JsonSchema]:
     """A 200 that may come as a stream: the type of each event's JSON, and the last data where that is none."""
     json: JsonSchema = {"contentMediaType": JSON, "contentSchema": _schema_of(event)}

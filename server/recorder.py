@@ -14,6 +14,7 @@ class Endpoint(StrEnum):
     COMPLETIONS = "completions"
     EMBEDDINGS = "embeddings"
     MESSAGES = "messages"
+    RESPONSES = "responses"
 
 
 class Outcome(StrEnum):

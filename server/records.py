@@ -23,17 +23,24 @@ class Records:
     def add(self, telling: Telling) -> None:
         """Know a new answer, whose client is about to listen."""
         self._tellings[telling.id] = telling
-        self.grew(telling.num_bytes)
+        self.grew(telling, telling.num_bytes)
 
     def find(self, id: str, *, endpoint: Endpoint, owner: str) -> Telling | None:
         """The answer of that id, if it is still known, from this endpoint and the owner's."""
         telling = self._tellings.get(id)
         return telling if telling is not None and (telling.endpoint, telling.owner) == (endpoint, owner) else None
 
+    def forget(self, telling: Telling) -> None:
+        """Let go of an answer at once, and end it."""
+        if self._tellings.get(telling.id) is telling:
+            self._drop(telling.id)
+
     # -- what tellings say ------------------------------------------------------------------------
 
-    def grew(self, num_bytes: int) -> None:
+    def grew(self, telling: Telling, num_bytes: int) -> None:
         """An answer holds more."""
+        if telling.id not in self._tellings:
+            return
         self._num_bytes += num_bytes
         if self._num_bytes > self._max_bytes:
             self._make_room()

@@ -26,6 +26,7 @@ from server.console import Console
 from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
+from server.store import StoreFailed
 
 LEAST_WASTE = 0.0005  # of the blocks' bytes: less would read as 0.0%
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -53,7 +54,11 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> in
     except OSError as error:
         console.line(f"tidemark: can't listen on {host} port {port}: {reason_of(error)}")
         return 1
-    process = Process(settings, listener=listener, build=build, console=console, log=log)
+    try:
+        process = Process(settings, listener=listener, build=build, console=console, log=log)
+    except StoreFailed as error:
+        console.line(f"tidemark: can't keep responses in {settings.server.store_path}: {error}")
+        return 1
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(process.run())
     if process.loads:
@@ -101,11 +106,13 @@ class Process:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._http.serve(sockets=[self._listener]))
-                seconds_left = await self._live(group)
+                async with self._service.background.running():
+                    seconds_left = await self._live(group)
                 self._http.finish_within(max(seconds_left, LAST_WORDS_SECONDS))
         except* Exception as errors:  # noqa: BLE001  # the last one to know: say it, and end with an error
             self._log.failure("server_failed", error=errors)
             self._code = 1
+        self._service.store.close()
         self._log.info("stopped", exit_code=self._code)
         return self._code
 

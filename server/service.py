@@ -12,11 +12,13 @@ from starlette.requests import Request as HttpRequest
 from config.settings import Settings
 from engine.stats import ModelInfo
 from engine.text import Tokenizer
+from server.background import Background
 from server.dialect import Dialect, dialect_of
 from server.door import Built, EngineDoor
 from server.errors import ApiError, unavailable
 from server.recorder import RequestMetrics
 from server.records import Records
+from server.store import Store
 from server.version import VERSION
 
 
@@ -53,6 +55,10 @@ class Service:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings
         self.requests = RequestMetrics()
+        self.background = Background()
+        self.store = Store(
+            settings.server.store_path, seconds=settings.server.store_seconds, max_bytes=settings.server.store_bytes
+        )
         self.records = Records(seconds=settings.server.resume_seconds, max_bytes=settings.server.resume_bytes)
         self.started = int(clock())  # seconds since 1970
         self.failed = False

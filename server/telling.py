@@ -51,7 +51,7 @@ class Renderer(Protocol):
 class Keeper(Protocol):
     """Who decides how long answers are kept, and how much of them."""
 
-    def grew(self, num_bytes: int) -> None:
+    def grew(self, telling: "Telling", num_bytes: int) -> None:
         """An answer holds more."""
         ...
 
@@ -82,12 +82,14 @@ class Telling:
         self.owner = owner
         self.account = account
         self.record = Record(renderer.id)
+        self.alone = False  # whether it runs on its own; then anybody may follow
+        self.renderer = renderer
         self._streams = streams
-        self._renderer = renderer
         self._keeper = keeper
         self._begun = False
         self._outcome: Outcome | None = None
-        self._dropped = False
+        self.dropped = False
+        self._stopped = False
         self._turn = asyncio.Lock()
         self._newest: CancelScope | None = None
         self._held_bytes = REQUEST_BYTES + TOKEN_BYTES * account.prompt_tokens
@@ -97,6 +99,11 @@ class Telling:
         """What it holds: its events, and about what its request takes."""
         return self.record.num_bytes + self._held_bytes
 
+    @property
+    def ended(self) -> bool:
+        """Whether everything is said."""
+        return self._outcome is not None
+
     @asynccontextmanager
     async def listening(self, scope: CancelScope) -> AsyncIterator[None]:
         """Be the one client that it is told to; `scope` is cancelled as soon as a newer one comes."""
@@ -104,7 +111,7 @@ class Telling:
             self._newest.cancel()
         self._newest = scope
         async with self._turn:
-            if self._dropped:
+            if self.dropped:
                 raise Forgotten
             self._keeper.back(self)
             self._streams.unpark()
@@ -134,13 +141,25 @@ class Telling:
         assert self._outcome is not None, "it has ended"
         self.account.close(self._outcome)
 
+    async def run(self) -> None:
+        """Tell it to nobody: what is said is kept, and others may follow."""
+        await self._go_on(_to_nobody)
+        assert self._outcome is not None, "it has ended"
+        self.account.close(self._outcome)
+        self._keeper.left(self)
+
+    def stop(self) -> None:
+        """Let it end where it is."""
+        self._stopped = True
+        self._streams.close()
+
     async def _go_on(self, write: Write) -> None:
         try:
             await self._write_events(write)
-            last = self._renderer.last()
-            outcome = Outcome.FINISHED
+            last = self.renderer.last()
+            outcome = Outcome.ABORTED if self._stopped else Outcome.FINISHED
         except Exception as error:  # noqa: BLE001  # whatever it is, the client is told and the stream ends
-            last = self._renderer.failed(_told(error))
+            last = self.renderer.failed(_told(error))
             outcome = Outcome.FAILED
         frames = self._keep(last)
         self._outcome = outcome
@@ -150,11 +169,11 @@ class Telling:
     async def _write_events(self, write: Write) -> None:
         if not self._begun:
             self._begun = True
-            await self._say(self._renderer.first(), write)
+            await self._say(self.renderer.first(), write)
         async with self._streams.reading() as arrivals:
             async for arrival in arrivals:
                 self.account.count(arrival.delta)
-                await self._say(self._renderer.feed(arrival), write)
+                await self._say(self.renderer.feed(arrival), write)
 
     async def _say(self, events: Iterable[Event], write: Write) -> None:
         frames = self._keep(events)
@@ -163,14 +182,19 @@ class Telling:
 
     def _keep(self, events: Iterable[Event]) -> bytes:
         frames = self.record.add(events)
-        self._keeper.grew(len(frames))
+        self._keeper.grew(self, len(frames))
         return frames
 
     def drop(self) -> None:
         """Nobody will come back: abort what has not ended."""
-        self._dropped = True
+        self.dropped = True
         self._streams.close()
+        self.record.add(())  # who waits for more looks up
         self.account.close(Outcome.ABORTED)
+
+
+async def _to_nobody(frames: bytes) -> None:
+    """Nobody listens, and what is said is kept."""
 
 
 def _told(error: Exception) -> ApiError:

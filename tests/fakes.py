@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
+from anyio import CancelScope
+
 from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
@@ -101,6 +103,7 @@ class FakeStream:
         self.ended = False
         self.parked = False
         self.num_parks = 0
+        self._waiting: CancelScope | None = None
         self._turns: list[tuple[_Choice, Iterator[Delta]]] = []
         for number, script in enumerate(scripts):
             choice = _Choice(request, number, script, context)
@@ -112,7 +115,10 @@ class FakeStream:
     async def __anext__(self) -> Delta:
         while self._turns and not self.closed:
             choice, deltas = self._turns[0]
-            await choice.waits()
+            with CancelScope() as self._waiting:
+                await choice.waits()
+            if self.closed:
+                break
             del self._turns[0]
             delta = next(deltas, None)
             if delta is not None:
@@ -124,6 +130,8 @@ class FakeStream:
     def close(self) -> None:
         """Say no more."""
         self.closed = True
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     def park(self) -> None:
         """Wait for the client to come back."""

@@ -34,7 +34,8 @@ async def listening(service: Service) -> AsyncIterator[str]:
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listener]))
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            async with service.background.running():
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.finish_within(1)
 

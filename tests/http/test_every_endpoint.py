@@ -159,7 +159,7 @@ async def test_a_text_beyond_the_context_is_refused_with_both_numbers_before_any
     long = "x" * (CONTEXT + 1)
     good = EXAMPLES[path][0].body
     [field] = {*PROMPTS[:4]} & {*good}
-    if path.endswith(("tokenize", "count_tokens")):
+    if path.endswith(("tokenize", "count_tokens", "input_tokens")):
         return  # they count what does not fit, too
     value: object = [{"role": "user", "content": long}] if field == "messages" else long
 

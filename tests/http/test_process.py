@@ -295,3 +295,54 @@ def test_it_helps(command: list[str]) -> None:
 
     assert done.returncode == 0
     assert "usage: tidemark" in done.stdout
+
+
+def test_a_restart_loses_no_response_and_fails_what_ran(tmp_path: Path, hold: Path) -> None:
+    store = tmp_path / "responses.db"
+    flags = ("--server-store-path", str(store), "--hold", str(hold), "--free-steps", "4", "--server-drain-seconds", "0")
+    asked = {"model": "scripted", "input": "hi", "max_output_tokens": 3}
+    with ServerProcess(SCRIPTED, *flags) as server, server.ready_client() as client:
+        done = client.post("/v1/responses", json=asked).json()
+        running = client.post("/v1/responses", json=asked | {"background": True, "max_output_tokens": 400}).json()
+        while client.get(f"/v1/responses/{running['id']}").json()["status"] == "queued":
+            pass
+        server._process.kill()
+        server._process.wait()
+
+    with ServerProcess(SCRIPTED, "--server-store-path", str(store)) as server, server.ready_client() as client:
+        kept = client.get(f"/v1/responses/{done['id']}").json()
+        lost = client.get(f"/v1/responses/{running['id']}").json()
+        after = client.post("/v1/responses", json=asked | {"previous_response_id": done["id"]})
+
+    assert kept == done
+    assert (lost["status"], lost["error"]["code"]) == ("failed", "server_error")
+    assert after.status_code == 200
+
+
+def test_a_server_that_ends_fails_what_runs_in_the_background(tmp_path: Path, hold: Path) -> None:
+    store = tmp_path / "responses.db"
+    flags = ("--server-store-path", str(store), "--hold", str(hold), "--free-steps", "2", "--server-drain-seconds", "0")
+    asked = {"model": "scripted", "input": "hi", "max_output_tokens": 400, "background": True}
+    with ServerProcess(SCRIPTED, *flags) as server, server.ready_client() as client:
+        running = client.post("/v1/responses", json=asked).json()
+        while client.get(f"/v1/responses/{running['id']}").json()["status"] == "queued":
+            pass
+        server.send(SIGTERM)
+        server.said("event=ending")
+        hold.unlink()
+        code = server.exit_code()
+
+    with ServerProcess(SCRIPTED, "--server-store-path", str(store)) as server, server.ready_client() as client:
+        ended = client.get(f"/v1/responses/{running['id']}").json()
+
+    assert code == 0
+    assert (ended["status"], ended["output"][0]["status"]) == ("failed", "incomplete")
+    assert "the engine stopped" in ended["error"]["message"]
+
+
+def test_a_store_that_can_t_be_opened_is_said_and_ends_the_process(tmp_path: Path) -> None:
+    done = run(SCRIPTED, "--server-store-path", str(tmp_path / "nowhere" / "responses.db"))
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("tidemark: can't keep responses in ")
+    assert "Traceback" not in done.stderr
