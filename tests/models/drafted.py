@@ -19,7 +19,7 @@ from server.trace import encode_message
 NUM_PROMPTS = 200
 NUM_OUTPUTS = 24
 NUM_ALONE = 40  # of them with nobody beside them
-NUM_GUESSED = 60  # of them that a draft model guesses for
+NUM_GUESSED = 32  # of them that a draft model guesses for
 KINDS = ("right", "half right", "shifted", "wrong")  # guesses
 ROOMY = 2_000  # blocks of 16 positions
 MAX_SEQUENCES = 16
