@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from config.threads import let_threads_sleep
 
@@ -15,6 +15,13 @@ settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("hour", settings.get_profile("ci"), derandomize=False)
+settings.register_profile(  # `make mutants`: few examples, and the first one that breaks is enough
+    "mutant",
+    settings.get_profile("ci"),
+    max_examples=60,
+    phases=(Phase.explicit, Phase.generate),
+    report_multiple_bugs=False,
+)
 settings.load_profile("ci")  # `make laws-hour` says --hypothesis-profile=hour
 
 

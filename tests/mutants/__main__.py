@@ -68,7 +68,12 @@ RECURRENT_TESTS = (
     "tests/engine/model/mixers",
     "tests/models/test_recurrent.py",
 )
-READING_TESTS = ("tests/server/reading", "tests/server/test_calling.py", "tests/http/test_tools.py")
+READING_TESTS = (
+    "--hypothesis-profile=mutant",
+    "tests/server/reading",
+    "tests/server/test_calling.py",
+    "tests/http/test_tools.py",
+)
 DRAFT_MODEL_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/draft",
