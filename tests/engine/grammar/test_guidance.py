@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -131,6 +132,28 @@ def test_forced_tokens_are_the_only_ones_that_may_come_next() -> None:
         assert allowed(matcher) == [token]
         assert matcher.take(token)
     assert matcher.forced() == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_asking_changes_nothing_and_the_same_outputs_have_the_same_masks(seed: int) -> None:
+    """Whatever was asked of one matcher, and however often it was copied, another that took the same agrees."""
+    random, schema = Random(seed), {"type": "array", "items": PERSON, "maxItems": 2}
+    asked, quiet, outputs = for_schema(schema), for_schema(schema), []
+
+    while not asked.is_over:
+        forced = asked.forced()
+        asked.num_allowed([*forced, 1, 2])
+        asked.copy().take(1)
+        assert asked.mask() == quiet.mask()
+        if forced:
+            assert allowed(asked) == [forced[0]]
+        outputs.append(random.choice([token for token in allowed(asked) if token < ord("~")]))
+        assert asked.take(outputs[-1])
+        assert quiet.take(outputs[-1])
+
+    again = for_schema(schema)
+    assert all(again.take(token) for token in outputs)
+    assert again.mask() == asked.mask() == quiet.mask()
 
 
 def test_nothing_is_forced_or_allowed_behind_the_end() -> None:
