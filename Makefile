@@ -27,7 +27,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace model test test-gemma3 test-sdks test-openapi test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace model test test-gemma3 test-sdks test-openapi test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,9 @@ test-watch: $(INSTALLED_DEV) ## try the board and the rules against Debian's pro
 
 test-deploy: $(INSTALLED_DEV) ## check what deploys the server: published schemas, kubectl and systemd-analyze where they are
 	$(VENV)/bin/python -m tests.deploy $(ARGS)
+
+test-lm-eval: $(INSTALLED_DEV) $(FETCHED) ## score small tasks with lm-eval through the server, and through transformers
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.lm_eval --model '$(MODEL)' $(ARGS)
 
 check: $(INSTALLED_DEV) ## formatting, lint, types and layers
 	$(VENV)/bin/ruff format --check .
