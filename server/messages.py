@@ -1,21 +1,19 @@
 """Messages: Anthropic's body as a chat's, and what is wrong with the chat's in Anthropic's words."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from server.body import validated
-from server.errors import ApiError
 from server.rules import wrong
 from server.turns import chat_messages, system_message
 from server.wire.chat import ChatRequest
 from server.wire.messages import ConversationFields, MessagesRequest, OutputConfig, Thinking, Tool, ToolChoice
+from server.words import in_words_of
 
 DEFAULT_EFFORT = "medium"
 COUNTED = {"max_tokens": 1}  # a conversation that is only counted makes no tokens
 
 # What a chat body's fields are called here. The first pattern that fits the whole path counts.
-_NAMES = (
+NAMES = (
     (re.compile(r"messages\b.*"), "messages"),
     (re.compile(r"(tools\[\d+\])\.function\.parameters(.*)"), r"\1.input_schema\2"),
     (re.compile(r"(tools\[\d+\])\.function(.*)"), r"\1\2"),
@@ -32,25 +30,8 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 def chat_body(body: ConversationFields) -> ChatRequest:
     """The chat body that asks for the same."""
     fields = _conversation(body) | (_sampling(body) if isinstance(body, MessagesRequest) else COUNTED)
-    with in_own_words():
+    with in_words_of(NAMES):
         return validated({name: value for name, value in fields.items() if value is not None}, ChatRequest)
-
-
-@contextmanager
-def in_own_words() -> Iterator[None]:
-    """Let an error of the chat body's name the field that it was made from."""
-    try:
-        yield
-    except ApiError as error:
-        param = error.body["param"]
-        raise error if param is None else error.renamed(_name(param)) from None
-
-
-def _name(param: str) -> str:
-    for pattern, name in _NAMES:
-        if pattern.fullmatch(param):
-            return pattern.sub(name, param)
-    return param
 
 
 def _conversation(body: ConversationFields) -> dict[str, object]:

@@ -1,21 +1,21 @@
 """Responses: a body as a chat's, what an answer repeats of it, and what is wrong with the chat's in its own words."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from server.body import validated
-from server.errors import ApiError, unsupported
+from server.errors import unsupported
 from server.items import ChatMessage, chat_messages
 from server.rules import wrong
 from server.wire.chat import ChatRequest
 from server.wire.response_bodies import Echo, ItemBody
 from server.wire.responses import ConversationFields, Format, ResponsesRequest
+from server.words import in_words_of
 
 LOGPROBS = "message.output_text.logprobs"  # what `include` asks for
 
 # What a chat body's fields are called here. The first pattern that fits the whole path counts.
-_NAMES = (
+NAMES = (
     (re.compile(r"messages\b.*"), "input"),
     (re.compile(r"(tools\[\d+\])\.function(.*)"), r"\1\2"),
     (re.compile(r"(tool_choice).*"), r"\1"),
@@ -28,23 +28,6 @@ _SAME = (
     *("temperature", "top_p", "seed", "stop", "logit_bias", "presence_penalty", "frequency_penalty", "top_k", "min_p"),
     *("repetition_penalty", "ignore_eos", "cache_salt", "priority", "max_draft_tokens"),
 )
-
-
-@contextmanager
-def in_own_words() -> Iterator[None]:
-    """Let an error of the chat body's name the field that it was made from."""
-    try:
-        yield
-    except ApiError as error:
-        param = error.body["param"]
-        raise error if param is None else error.renamed(_name(param)) from None
-
-
-def _name(param: str) -> str:
-    for pattern, name in _NAMES:
-        if pattern.fullmatch(param):
-            return pattern.sub(name, param)
-    return param
 
 
 def check(body: ConversationFields) -> None:
@@ -66,7 +49,7 @@ def chat_body(body: ConversationFields, items: Sequence[ItemBody]) -> ChatReques
     if not messages:
         raise wrong("input", "holds nothing that this model reads")
     fields = _conversation(body, messages) | (_sampling(body) if isinstance(body, ResponsesRequest) else {})
-    with in_own_words():
+    with in_words_of(NAMES):
         return validated({name: value for name, value in fields.items() if value is not None}, ChatRequest)
 
 

@@ -11,7 +11,7 @@ from server import deliver
 from server.account import Account
 from server.body import read_body
 from server.conversation import Conversation, converse
-from server.messages import chat_body, in_own_words
+from server.messages import NAMES, chat_body
 from server.openapi import MESSAGES_ERRORS, body_of, streamed
 from server.recorder import Endpoint
 from server.render.messages import Messages
@@ -27,6 +27,7 @@ from server.wire.messages import (
     MessagesRequest,
     TokenCount,
 )
+from server.words import in_words_of
 
 router = APIRouter(tags=["generate"])
 EVENT = TypeAdapter[MessageEvent | MessagesErrorEnvelope](MessageEvent | MessagesErrorEnvelope)
@@ -81,5 +82,5 @@ async def count_tokens(request: Request) -> Response:
 
 async def _conversation(id: str, body: ConversationFields, loaded: Loaded) -> Conversation:
     chat = await asyncio.to_thread(chat_body, body)
-    with in_own_words():
+    with in_words_of(NAMES):
         return await converse(id, chat, loaded)

@@ -21,7 +21,7 @@ from server.recorder import Endpoint
 from server.render.reply import Reply, reply_of
 from server.render.responses import Responses
 from server.respond import json_response
-from server.responses import chat_body, check, echo_of, in_own_words
+from server.responses import NAMES, chat_body, check, echo_of
 from server.rules import wrong
 from server.service import Loaded, Service
 from server.store import Kept
@@ -36,6 +36,7 @@ from server.wire.response_bodies import (
     ResponseEvent,
 )
 from server.wire.responses import ConversationFields, ResponsesRequest, TokensRequest
+from server.words import in_words_of
 
 DEFAULT_ITEMS, MAX_ITEMS = 20, 100  # in one answer; OpenAI's
 
@@ -177,7 +178,7 @@ def _loaded(service: Service, body: ConversationFields) -> Loaded:
 
 
 async def _conversation(id: str, chat: ChatRequest, loaded: Loaded) -> Conversation:
-    with in_own_words():
+    with in_words_of(NAMES):
         return await converse(id, chat, loaded)
 
 

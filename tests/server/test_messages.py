@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from server.errors import ApiError, unsupported
-from server.messages import chat_body, in_own_words
+from server.messages import NAMES, chat_body
 from server.wire.chat import ChatRequest
 from server.wire.messages import CountRequest, MessagesRequest
+from server.words import in_words_of
 
 Json = dict[str, Any]
 SCHEMA: Json = {"type": "object", "properties": {"at": {"type": "string"}}}
@@ -153,7 +154,7 @@ def test_what_is_missing_is_named(fields: Json, param: str) -> None:
     ],
 )
 def test_an_error_names_the_field_that_the_client_wrote(chats: str, own: str) -> None:
-    with pytest.raises(ApiError) as refused, in_own_words():
+    with pytest.raises(ApiError) as refused, in_words_of(NAMES):
         raise unsupported(chats, "is not available here")
 
     assert refused.value.body["param"] == own
@@ -164,7 +165,7 @@ def test_an_error_names_the_field_that_the_client_wrote(chats: str, own: str) ->
 def test_an_error_about_no_field_stays_as_it_is() -> None:
     error = ApiError(429, "later", headers={"retry-after": "1"})
 
-    with pytest.raises(ApiError) as refused, in_own_words():
+    with pytest.raises(ApiError) as refused, in_words_of(NAMES):
         raise error
 
     assert refused.value is error

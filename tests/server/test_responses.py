@@ -4,10 +4,11 @@ import pytest
 
 from server.errors import ApiError
 from server.items import kept_items
-from server.responses import chat_body, check, echo_of, in_own_words
+from server.responses import NAMES, chat_body, check, echo_of
 from server.rules import wrong
 from server.wire.response_bodies import ItemBody
 from server.wire.responses import ResponsesRequest, TokensRequest
+from server.words import in_words_of
 
 FUNCTION = {"type": "function", "name": "add", "description": "adds", "parameters": {"type": "object"}, "strict": True}
 SCHEMA = {"type": "object"}
@@ -117,7 +118,7 @@ def test_what_is_wrong_is_named_as_the_client_wrote_it(fields: Any, param: str) 
     ],
 )
 def test_errors_of_the_chats_fields_name_the_responses_fields(there: str, here: str) -> None:
-    with pytest.raises(ApiError) as refused, in_own_words():
+    with pytest.raises(ApiError) as refused, in_words_of(NAMES):
         raise wrong(there, "is wrong")
 
     assert refused.value.body["param"] == here
@@ -125,7 +126,7 @@ def test_errors_of_the_chats_fields_name_the_responses_fields(there: str, here: 
 
 
 def test_an_error_without_a_field_stays_as_it_is() -> None:
-    with pytest.raises(ApiError) as refused, in_own_words():
+    with pytest.raises(ApiError) as refused, in_words_of(NAMES):
         raise ApiError(503, "later")
 
     assert refused.value.body["param"] is None

@@ -1,0 +1,26 @@
+"""Words: errors of a body that was translated name the fields that the client sent."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from server.errors import ApiError
+
+Names = Sequence[tuple[re.Pattern[str], str]]  # what a translated field's name is like, and what it was made from
+
+
+@contextmanager
+def in_words_of(names: Names) -> Iterator[None]:
+    """Let an error of a translated body name the field that it was made from; the first that fits counts."""
+    try:
+        yield
+    except ApiError as error:
+        param = error.body["param"]
+        raise error if param is None else error.renamed(_name(param, names)) from None
+
+
+def _name(param: str, names: Names) -> str:
+    for pattern, name in names:
+        if pattern.fullmatch(param):
+            return pattern.sub(name, param)
+    return param
