@@ -257,15 +257,18 @@ def test_echo_without_outputs_scores_the_prompt(roomy: httpx.Client) -> None:
     assert answer["usage"]["completion_tokens"] == 0
 
 
-@pytest.mark.parametrize("pooling", ["last", "mean"])
-def test_texts_that_say_the_same_have_nearer_embeddings(roomy: httpx.Client, pooling: str) -> None:
+@pytest.mark.parametrize(
+    ("pooling", "num_texts"), [("last", 4), ("mean", 6)]
+)  # the last tells a question from all else
+def test_texts_that_say_the_same_have_nearer_embeddings(roomy: httpx.Client, pooling: str, num_texts: int) -> None:
     texts = [
         *("The cat sat on the mat.", "A kitten was sitting on a rug."),
         *("Stock markets fell sharply on Monday.", "Shares dropped at the start of the week."),
         *("How do I bake bread?", "A recipe for a loaf with flour and yeast"),
     ]
 
-    data = roomy.post("/v1/embeddings", json={"model": "m", "input": texts, "pooling": pooling}).json()["data"]
+    asked = {"model": "m", "input": texts[:num_texts], "pooling": pooling}
+    data = roomy.post("/v1/embeddings", json=asked).json()["data"]
 
     values = [each["embedding"] for each in data]
     assert {len(each) for each in values} == {576}
