@@ -51,9 +51,10 @@ class Surface(FastAPI):
 
 
 def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
-    """The whole HTTP surface over `service`; routes find it in `app.state`, and `metrics` beside it."""
+    """The whole HTTP surface over `service`; routes find it in `app.state`, and `metrics` and `routes` beside it."""
     app = Surface(settings.model.served_name)
     app.state.service = service
+    app.state.routes = [route for router in ROUTERS for route in router.routes]
     app.state.metrics = Metrics(lambda: _read(service), vllm_names=settings.server.vllm_metrics)
     for router in ROUTERS:
         app.include_router(router, prefix="/v1")

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from engine.errors import (
@@ -195,13 +196,26 @@ async def _on_engine_error(_request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     """No such path, a wrong method: what Starlette raises, with the headers that it gives."""
     assert isinstance(error, HTTPException)
-    if error.status_code == 405 and request.method == "OPTIONS":  # noqa: PLR2004  # 405: the path has other methods
-        return Response(status_code=204, headers=error.headers)
+    headers = {**(error.headers or {})}
+    if error.status_code == 405:  # noqa: PLR2004  # 405: the path has other methods
+        headers["Allow"] = ", ".join(sorted(_methods_of(request))) or headers.get("Allow", "")
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
     message, code = {
         404: ("there is nothing at this path", "not_found"),
         405: ("this path does not take this method", "method_not_allowed"),
     }.get(error.status_code, ("the request can't be answered", None))
-    return ApiError(error.status_code, message, code=code, headers=error.headers).response()
+    return ApiError(error.status_code, message, code=code, headers=headers).response()
+
+
+def _methods_of(request: Request) -> Iterator[str]:
+    """Every method that the path takes, of the application's `routes`; the router names those of the first alone."""
+    # A scope of its own: in the request's the router has noted the first route.
+    scope = {"type": "http", "method": request.method, "path": request.scope["path"].removeprefix("/v1")}
+    for route in getattr(request.app.state, "routes", ()):
+        match, _ = route.matches(scope)
+        if match is not Match.NONE:
+            yield from route.methods
 
 
 async def _on_client_gone(_request: Request, _error: Exception) -> Response:

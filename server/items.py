@@ -26,7 +26,6 @@ from server.wire.responses import (
     ReasoningItem,
     ReferenceItem,
     ResultItem,
-    TextPart,
 )
 
 ChatMessage = dict[str, object]  # an entry of a chat body's `messages`, as JSON
@@ -110,7 +109,7 @@ def _reasoning(item: ReasoningItem) -> Iterator[ReasoningBody]:
 def _text(content: Content) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
+    return "".join(part.said for part in content)
 
 
 # -- as a chat ------------------------------------------------------------------------------------

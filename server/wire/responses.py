@@ -1,9 +1,9 @@
 """Responses: what a client sends."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from server.wire.base import Stop, Wire, by_shape
@@ -16,42 +16,36 @@ MAX_METADATA = 16
 # -- items ----------------------------------------------------------------------------------------
 
 
+_KINDS = ("input_text", "output_text", "text", "refusal")
+
+
 class TextPart(Wire):
-    """A part of a text, as the client or the model wrote it."""
+    """A part of a text, as the client or the model wrote it; what the model wrote to refuse is one, too."""
 
-    type: Literal["input_text", "output_text", "text"]
-    text: str
+    type: Literal["input_text", "output_text", "text", "refusal"]
+    text: str | None = None
+    refusal: str | None = None
 
+    @property
+    def said(self) -> str:
+        """What stands in it."""
+        return (self.refusal if self.type == "refusal" else self.text) or ""
 
-class RefusalPart(Wire):
-    """A part of an earlier answer, in which the model refused."""
-
-    type: Literal["refusal"]
-    refusal: str
-
-
-_TEXTS = ("input_text", "output_text", "text")
+    @model_validator(mode="after")
+    def _a_text_in_its_place(self) -> Self:
+        if (self.refusal if self.type == "refusal" else self.text) is None:
+            raise PydanticCustomError("missing", "needs its text")
+        return self
 
 
 def _no_media(part: object) -> object:
     kind = part.get("type") if isinstance(part, Mapping) else None
-    if isinstance(kind, str) and kind not in (*_TEXTS, "refusal"):
+    if isinstance(kind, str) and kind not in _KINDS:
         raise PydanticCustomError("unsupported_parameter", "this model reads text parts alone")
     return part
 
 
-def _part_tag(part: object) -> str | None:
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    if kind in _TEXTS:
-        return "<text>"
-    return "<refusal>" if kind == "refusal" else None
-
-
-Part = Annotated[
-    Annotated[TextPart, Tag("<text>")] | Annotated[RefusalPart, Tag("<refusal>")],
-    Discriminator(_part_tag, custom_error_type="part", custom_error_message="must be an object with a `type`"),
-    BeforeValidator(_no_media),
-]
+Part = Annotated[TextPart, BeforeValidator(_no_media)]
 Content = Annotated[
     Annotated[str, Tag("<text>")] | Annotated[list[Part], Field(fail_fast=True), Tag("<list>")],
     by_shape("a string or a list of parts"),

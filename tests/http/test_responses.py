@@ -131,6 +131,14 @@ async def test_instructions_and_items_reach_the_template() -> None:
     assert [turn["role"] for turn in tokenizer.calls[-1]["messages"]] == ["system", "user", "assistant", "tool"]  # type: ignore[attr-defined]  # what the fake was called with
 
 
+async def test_a_path_of_several_methods_names_them_all() -> None:
+    async with client_of(make_service(saying())) as client:
+        answers = [await client.request(method, f"{PATH}/resp_x") for method in ("PUT", "OPTIONS")]
+
+    assert [answer.status_code for answer in answers] == [405, 204]
+    assert {answer.headers["allow"] for answer in answers} == {"DELETE, GET"}
+
+
 # -- what is kept ---------------------------------------------------------------------------------
 
 
@@ -457,6 +465,8 @@ async def test_what_can_t_be_streamed_is_refused(query: str) -> None:
         ({"input": [5]}, "input[0]"),
         ({"input": [{"role": "king", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "refusal", "text": "x"}]}]}, "input[0].content[0]"),
         ({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}, "input[0].call_id"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
         ({"temperature": 3}, "temperature"),

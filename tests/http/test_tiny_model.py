@@ -267,3 +267,16 @@ async def test_an_embedding_leaves_its_blocks_to_a_completion(model: ModelSettin
         answer = (await client.post(TEXT, json=text(prompt=given))).json()
 
     assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 2 * BLOCK_SIZE
+
+
+async def test_a_conversation_that_goes_on_from_a_response_is_found_in_the_cache(model: ModelSettings) -> None:
+    asked = {"model": "tiny", "input": "the one in the " * 12, "max_output_tokens": 4, "temperature": 0}
+
+    async with serving(model) as client:
+        first = await posted(client, "/v1/responses", asked)
+        more = {"input": "and more", "previous_response_id": first["id"]}
+        second = await posted(client, "/v1/responses", asked | more)
+        counted = await posted(client, "/v1/responses/input_tokens", {"model": "tiny", **more})
+
+    assert second["usage"]["input_tokens"] == counted["input_tokens"] > first["usage"]["input_tokens"]
+    assert second["usage"]["input_tokens_details"]["cached_tokens"] >= BLOCK_SIZE

@@ -118,3 +118,10 @@ def test_no_two_items_share_an_id() -> None:
     items, _ = told(Reasoning("a"), Text("b"), CallBegun(0, "c", "d"), Text("e"))
 
     assert len({item["id"] for item in items.items}) == 4
+
+
+def test_reasoning_grows_as_text_does() -> None:
+    items, events = told(Reasoning("h"), Reasoning("m"))
+
+    assert ("reasoning_text.done", "hm") in events
+    assert len(items.items) == 1
