@@ -158,7 +158,8 @@ def test_a_drain_ends_what_is_parked(world: World) -> None:
     finish(world, 1)
 
     world.engine.drain()
-    world.loop.run_until_complete(world.engine.drained())
+    world.settle()
+    assert world.engine.snapshot().sequences == ()
     world.clients[0].excuses.add(EngineStopped)
     world.unpark(world.clients[0])
     world.drain()
