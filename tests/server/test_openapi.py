@@ -119,10 +119,11 @@ def test_a_description_names_the_model_that_is_served_and_both_ways_to_send_a_ke
     assert set(document["components"]["securitySchemes"]) == {"bearer", "x-api-key"}
 
 
-def test_examples_are_those_of_endpoints_that_take_a_body() -> None:
+def test_every_endpoint_that_takes_a_body_has_an_example() -> None:
     described = {path: operation["requestBody"] for path, operation in operations() if "requestBody" in operation}
 
-    assert all(described[path]["content"]["application/json"]["examples"] for path in EXAMPLES)
+    assert {*EXAMPLES} == {*described}
+    assert all(body["content"]["application/json"]["examples"] for body in described.values())
 
 
 def test_the_description_is_made_once() -> None:

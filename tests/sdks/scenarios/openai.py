@@ -1,6 +1,7 @@
 """OpenAI's Python SDK, with its strict validation."""
 
 import json
+import time
 from typing import Literal
 
 import openai
@@ -181,6 +182,87 @@ async def embeddings(servers: Servers) -> None:
         assert abs(sum(value * value for value in one.embedding) - 1) < 1e-3
     async with async_client_of(servers.real) as again:
         assert len((await again.embeddings.create(model=MODEL, input="a tide", encoding_format="float")).data) == 1
+
+
+@check("responses, whole and streamed")
+async def responses(servers: Servers) -> None:
+    client = client_of(servers.real)
+    wanted = {"model": MODEL, "input": "What is a tide?", "max_output_tokens": 24, "temperature": 0}
+    whole = client.responses.create(**wanted)
+    assert whole.output_text
+    events = list(client.responses.create(**wanted, stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole.output_text
+    # The helper knows no other end than a completed one.
+    with client_of(servers.scripted).responses.stream(model=MODEL, input="What is a tide?") as stream:
+        assert stream.get_final_response().output_text == "It will be sunny in Lisbon."
+    async with async_client_of(servers.real) as again:
+        assert (await again.responses.create(**wanted)).output_text == whole.output_text
+
+
+@check("responses that are kept: retrieve, input items, a next turn, delete")
+def kept(servers: Servers) -> None:
+    client = client_of(servers.real)
+    wanted = {"model": MODEL, "max_output_tokens": 16, "temperature": 0}
+    first = client.responses.create(**wanted, input="What is a tide?")
+    assert client.responses.retrieve(first.id).output_text == first.output_text
+    [item] = client.responses.input_items.list(first.id).data
+    assert item.content[0].text == "What is a tide?"
+    second = client.responses.create(**wanted, input="And a ship?", previous_response_id=first.id)
+    assert second.usage.input_tokens > first.usage.input_tokens
+    client.responses.delete(first.id)
+    raised(openai.NotFoundError, client.responses.retrieve, first.id)
+
+
+@check("responses in the background, and cancelled")
+def background(servers: Servers) -> None:
+    client = client_of(servers.real)
+    wanted = {"model": MODEL, "input": "What is a tide?", "temperature": 0, "background": True}
+    begun = client.responses.create(**wanted, max_output_tokens=16)
+    while begun.status in ("queued", "in_progress"):
+        time.sleep(0.05)
+        begun = client.responses.retrieve(begun.id)
+    assert begun.output_text
+    long = client.responses.create(**wanted, max_output_tokens=4000, extra_body={"ignore_eos": True})
+    assert client.responses.cancel(long.id).status == "cancelled"
+
+
+@check("responses that resume behind an event")
+def resumed(servers: Servers) -> None:
+    client = client_of(servers.real)
+    wanted = {"model": MODEL, "input": "What is a tide?", "max_output_tokens": 24, "temperature": 0}
+    stream = client.responses.create(**wanted, background=True, stream=True)
+    seen = [event for event, _ in zip(stream, range(6), strict=False)]
+    stream.close()
+    last = seen[-1].sequence_number
+    rest = list(client.responses.retrieve(seen[0].response.id, stream=True, starting_after=last))
+    assert [event.sequence_number for event in rest] == list(range(last + 1, last + 1 + len(rest)))
+    text = "".join(event.delta for event in (*seen, *rest) if event.type == "response.output_text.delta")
+    assert text == client.responses.create(**wanted).output_text
+
+
+@check("responses with tools, and parsed")
+def responses_with_tools(servers: Servers) -> None:
+    client = client_of(servers.scripted)
+    wanted = {"model": MODEL, "tools": [FLAT_TOOL]}
+    with client.responses.stream(**wanted, input=WEATHER) as stream:
+        streamed = stream.get_final_response()
+    for answer in (client.responses.create(**wanted, input=WEATHER), streamed):
+        [call] = [item for item in answer.output if item.type == "function_call"]
+        assert (call.name, json.loads(call.arguments)) == ("forecast", CALLED)
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+        last = client.responses.create(**wanted, input=[result], previous_response_id=answer.id)
+        assert last.output_text == "It will be sunny in Lisbon."
+    parsed = client_of(servers.real).responses.parse(model=MODEL, input=WEATHER, text_format=Report, temperature=0)
+    assert isinstance(parsed.output_parsed, Report)
+
+
+@check("a response's input tokens")
+def input_tokens(servers: Servers) -> None:
+    client = client_of(servers.real)
+    counted = client.responses.input_tokens.count(model=MODEL, input="What is a tide?")
+    answer = client.responses.create(model=MODEL, input="What is a tide?", max_output_tokens=16)
+    assert counted.input_tokens == answer.usage.input_tokens
 
 
 @check("errors")

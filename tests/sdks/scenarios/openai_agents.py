@@ -6,6 +6,7 @@ from agents import (
     Agent,
     ModelSettings,
     OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     Runner,
     function_tool,
     set_tracing_disabled,
@@ -76,6 +77,12 @@ async def loop(servers: Servers) -> None:
 @check("a structured answer")
 async def structured(servers: Servers) -> None:
     await answered(OpenAIChatCompletionsModel, servers.real)
+
+
+@check("a tool loop and a structured answer by Responses")
+async def responses(servers: Servers) -> None:
+    await looped(OpenAIResponsesModel, servers.scripted)
+    await answered(OpenAIResponsesModel, servers.real)
 
 
 if __name__ == "__main__":

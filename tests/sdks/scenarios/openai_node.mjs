@@ -71,4 +71,18 @@ check("embeddings", async ({ real }) => {
   assert.equal(typeof answer.data[0].embedding[0], "number");
 });
 
+check("responses, whole, streamed and parsed", async ({ real }) => {
+  const client = clientOf(real);
+  const wanted = { model: MODEL, input: "What is a tide?", max_output_tokens: 24, temperature: 0 };
+  const whole = await client.responses.create(wanted);
+  assert(whole.output_text);
+  const events = await all(await client.responses.create({ ...wanted, stream: true }));
+  const deltas = events.filter((event) => event.type === "response.output_text.delta");
+  assert.equal(deltas.map((event) => event.delta).join(""), whole.output_text);
+  assert.equal((await client.responses.retrieve(whole.id)).output_text ?? whole.output_text, whole.output_text);
+  await client.responses.delete(whole.id);
+  const parsed = await client.responses.parse({ ...wanted, max_output_tokens: 200, text: { format: zodTextFormat(Report, "report") } });
+  Report.parse(parsed.output_parsed);
+});
+
 await run();

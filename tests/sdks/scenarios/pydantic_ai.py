@@ -68,5 +68,12 @@ async def structured(servers: Servers) -> None:
         assert isinstance((await agent.run(QUESTION)).output, Report)
 
 
+@check("a tool loop and a structured answer by Responses")
+async def responses(servers: Servers) -> None:
+    await looped(responses_model(servers.scripted))
+    agent = Agent(responses_model(servers.real), output_type=NativeOutput(Report), model_settings=GREEDY)
+    assert isinstance((await agent.run(QUESTION)).output, Report)
+
+
 if __name__ == "__main__":
     check.run()

@@ -54,6 +54,11 @@ check("OpenAI's provider: chat", async ({ real, scripted }) => {
   await reported(openai(real).chat(MODEL));
 });
 
+check("OpenAI's provider: Responses", async ({ real, scripted }) => {
+  await looped(openai(scripted).responses(MODEL));
+  await reported(openai(real).responses(MODEL));
+});
+
 check("embeddings", async ({ real }) => {
   const { embeddings } = await embedMany({ model: compatible(real).embeddingModel(MODEL), values: ["a tide", "a ship"] });
   assert.equal(embeddings.length, 2);
