@@ -85,10 +85,12 @@ function showAnswers(section, responses) {
 
 function target(section, path) {
   let filled = path;
-  for (const input of section.querySelectorAll(".parameters input")) {
-    filled = filled.replace(`{${input.name}}`, encodeURIComponent(input.value).replaceAll("%2F", "/"));
+  const query = new URLSearchParams();
+  for (const { name, value } of section.querySelectorAll(".parameters input")) {
+    if (!filled.includes(`{${name}}`)) value && query.set(name, value);
+    filled = filled.replace(`{${name}}`, encodeURIComponent(value).replaceAll("%2F", "/"));
   }
-  return new URL(filled.slice(1), document.baseURI).href;
+  return new URL(query.size ? `${filled.slice(1)}?${query}` : filled.slice(1), document.baseURI).href;
 }
 
 function quoted(text) {
@@ -142,7 +144,7 @@ function prepare(section, method, path, operation) {
   const select = at(section, "select");
   const text = at(section, "textarea");
   const curl = () => showCurl(section, method, path, Boolean(content));
-  for (const parameter of (operation.parameters || []).filter((one) => one.in === "path")) {
+  for (const parameter of (operation.parameters || []).filter((one) => ["path", "query"].includes(one.in))) {
     const label = element("label", `${parameter.name} `);
     label.append(element("input", "", { name: parameter.name, value: parameter.example ?? "" }));
     at(section, ".parameters").append(label);
