@@ -209,12 +209,15 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 def _methods_of(request: Request) -> Iterator[str]:
-    """Every method that the path takes, of the application's `routes`; the router names those of the first alone."""
+    """Every method that the path takes by the first of the application's `routes` that fits, and by those like it.
+
+    Where `/responses/{id}` fits what has a route of its own, it says nothing: an id is not meant.
+    """
     # A scope of its own: in the request's the router has noted the first route.
     scope = {"type": "http", "method": request.method, "path": request.scope["path"].removeprefix("/v1")}
-    for route in getattr(request.app.state, "routes", ()):
-        match, _ = route.matches(scope)
-        if match is not Match.NONE:
+    fitting = [route for route in getattr(request.app.state, "routes", ()) if route.matches(scope)[0] is not Match.NONE]
+    for route in fitting:
+        if route.path == fitting[0].path:
             yield from route.methods
 
 

@@ -48,6 +48,7 @@ async def test_an_unknown_path_is_404_in_the_envelope(path: str) -> None:
         ("GET", "/v1/chat/completions", "POST"),
         ("PUT", "/completions", "POST"),
         ("POST", "/v1/models", "GET"),
+        ("PUT", "/v1/responses/input_tokens", "POST"),
         ("DELETE", "/health", "GET"),
         ("POST", "/metrics", "GET"),
     ],
