@@ -50,8 +50,9 @@ class EventStream(Response):
         try:
             async with task_group() as group:
                 group.start_soon(cancel_when_gone, receive, group.cancel_scope)
+                # Before its turn: a client whose turn a newer one takes has headers, and is closed before the end.
+                await writer.start(self.status_code, self.raw_headers)
                 async with self._teller.listening(group.cancel_scope):
-                    await writer.start(self.status_code, self.raw_headers)
                     group.start_soon(writer.keep_alive, self._keep_alive_seconds)
                     group.start_soon(writer.watch, self._send_seconds)
                     await self._teller.tell(writer.write, start=self._start)

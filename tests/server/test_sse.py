@@ -65,9 +65,11 @@ class Case:
         self._keep_alive = keep_alive
         self._send = send
 
+    def response(self, start: int = 0) -> EventStream:
+        return EventStream(self.telling, start=start, keep_alive_seconds=self._keep_alive, send_seconds=self._send)
+
     async def run(self, start: int = 0) -> None:
-        response = EventStream(self.telling, start=start, keep_alive_seconds=self._keep_alive, send_seconds=self._send)
-        await response({"type": "http"}, self.connection.receive, self.connection.send)
+        await self.response(start)({"type": "http"}, self.connection.receive, self.connection.send)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -206,7 +208,24 @@ async def test_an_answer_that_is_forgotten_leaves_the_connection_broken() -> Non
 
     await case.run()
 
-    assert case.connection.sent == []
+    assert [message["type"] for message in case.connection.sent] == ["http.response.start"]
+
+
+async def test_each_of_many_clients_that_come_back_at_once_has_headers_and_the_newest_has_the_rest() -> None:
+    case = Case(Script(gate=asyncio.Event(), gate_at=1), seconds=LONG)
+    older, newer, newest = (case.response(start=1) for _ in range(3))
+    connections = [Connection() for _ in range(3)]
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(case.run())
+        await case.connection.wait_for(said(1, "a"))
+        for response, connection in zip((older, newer, newest), connections, strict=True):
+            group.create_task(response({"type": "http"}, connection.receive, connection.send))
+        await connections[-1].wait_for(said(1, "a"))
+        connections[-1].gone.set()
+
+    assert [connection.sent[0]["type"] for connection in connections] == ["http.response.start"] * 3
+    assert [connection.body for connection in connections] == [b"", b"", said(1, "a")]
 
 
 async def test_a_server_that_is_cancelled_closes_the_stream() -> None:
