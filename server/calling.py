@@ -182,10 +182,13 @@ def _each(
 
 
 def arguments_schema(function: FunctionBody) -> str:
-    """What a function's arguments have to match; one without parameters has none."""
+    """What a function's arguments, which are an object, have to match; one without parameters has none."""
     if function.parameters is None:
         return '{"type":"object","properties":{},"additionalProperties":false}'
-    return orjson.dumps({"type": "object"} | function.parameters).decode()
+    an_object: dict[str, object] = {"type": "object"}
+    if function.parameters.get("type", "object") != "object":
+        an_object = {"allOf": [an_object]}  # beside its own type
+    return orjson.dumps(an_object | function.parameters).decode()
 
 
 def _embedded(grammar: Grammar) -> str | None:

@@ -107,9 +107,9 @@ def _schema(given: str | dict[str, object], param: str) -> Asked:
 
 
 def _choice(texts: Sequence[str], param: str) -> Asked:
-    """One of several texts, as they are."""
-    rule = "start: " + " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
-    return Asked(Grammar(Syntax.LARK, rule), param)
+    """One of several texts, as they are: one terminal, since a rule can have only so many branches."""
+    terminal = " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+    return Asked(Grammar(Syntax.LARK, f"start: TM_CHOICE\nTM_CHOICE: {terminal}"), param)
 
 
 def _written(text: str, param: str) -> Asked:

@@ -28,6 +28,7 @@ LIMITS = LLParserLimits(
     max_lexer_states=50_000, verbose_errors=False
 )  # 100 MB at most for a grammar; usual are hundreds
 MAX_REASON_CHARACTERS = 200
+EMPTY = "NoExtensionBias"  # what the library says of a grammar that nothing matches
 
 # What a Lark grammar is made of where `%json` may stand: strings, expressions, comments, and itself.
 _PARTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<json>%json\b\s*)')
@@ -46,10 +47,8 @@ class Guidance:
         except Exception as error:  # noqa: BLE001  # other people's code; what it says is for the client
             raise _refused(grammar, str(error) or "it is nested too deep") from None
         matcher = LLMatcher(self._tokenizer, text, log_level=0, limits=LIMITS)
-        if not matcher.is_error():
-            matcher.compute_bitmask()  # some faults show here
-        if matcher.is_error():
-            raise _refused(grammar, matcher.get_error())
+        if fault := _fault(matcher):
+            raise _refused(grammar, fault)
         return GuidanceCompiled(matcher)
 
 
@@ -139,13 +138,27 @@ def _with_options_inside(lark: str) -> str:
     return "".join([*text, lark[last:]])
 
 
+def _fault(matcher: LLMatcher) -> str:
+    """What is wrong with a grammar, if anything: some faults show in the first mask, and some behind a token."""
+    if not matcher.is_error():
+        mask = matcher.compute_bitmask()
+        probe = matcher.deep_copy()
+        if any(mask):
+            probe.try_consume_tokens([int.from_bytes(mask, "little").bit_length() - 1])
+        if probe.is_error():
+            return probe.get_error()
+    return matcher.get_error() if matcher.is_error() else ""
+
+
 def _refused(grammar: Grammar, reason: str) -> GrammarRefused:
     return GrammarRefused(syntax=grammar.syntax.value, reason=_reason(reason))
 
 
 def _reason(message: str) -> str:
-    """An error's first line, short: the others show the client's own text."""
-    return (message.splitlines() or [""])[0][:MAX_REASON_CHARACTERS]
+    """An error's first line and its cause, short: the other lines show the client's own text."""
+    lines = message.splitlines()
+    causes = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return " ".join([*lines[:1], *causes]).replace(EMPTY, "no text matches it")[:MAX_REASON_CHARACTERS]
 
 
 # -- tokens ---------------------------------------------------------------------------------------

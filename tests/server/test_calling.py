@@ -13,9 +13,10 @@ from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import write_calls
 from server.reading.formats import FORMATS
 from server.reading.pieces import CallArguments, CallBegun, Reasoning, Text, joined
-from server.structure import Asked
+from server.structure import Asked, grammar_of
 from server.tools import Offer
 from server.wire.chat import FunctionBody
+from server.wire.sampling import StructureFields
 from tests.fakes import FakeTokenizer
 
 SPECIAL = ("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]")
@@ -153,6 +154,20 @@ def test_functions_without_a_type_take_objects() -> None:
     assert not matches(shape, write_calls([("go", "[1]")], FORMATS["hermes"]))
 
 
+def test_functions_that_take_objects_and_more_are_given_objects() -> None:
+    shape = required(FunctionBody(name="go", parameters={"type": ["object", "null"]}))
+
+    assert matches(shape, write_calls([("go", ANY)], FORMATS["hermes"]))
+    assert not matches(shape, write_calls([("go", "null")], FORMATS["hermes"]))
+
+
+def test_a_function_that_takes_no_objects_can_not_be_called() -> None:
+    shape = required(FunctionBody(name="go", parameters={"type": "string"}))
+
+    with pytest.raises(GrammarRefused, match="incompatible types"):
+        matches(shape, "")
+
+
 def test_a_schema_that_is_none_is_the_tools_fault() -> None:
     shape = required(FunctionBody(name="go", parameters={"type": "objekt"}))
 
@@ -249,6 +264,17 @@ def test_a_grammar_that_can_not_be_put_into_another_leaves_no_room_for_reasoning
     asked = Asked(grammar, "x")
 
     assert shape_of(asked, Offer((GO,), (GO,)), TAGS, dialect("hermes")) == Shape(asked, AnswerReader())
+
+
+@pytest.mark.parametrize("thinking", [None, TAGS])
+def test_one_of_thousands_of_texts_may_be_asked_for(thinking: Thinking | None) -> None:
+    asked = grammar_of(StructureFields(guided_choice=[f"label {number}" for number in range(5_000)]))
+
+    shape = shape_of(asked, Offer(), thinking, dialect("hermes"))
+
+    assert matches(shape, "label 4999")
+    assert matches(shape, "label 4")
+    assert not matches(shape, "label 5000")
 
 
 def test_without_tools_and_reasoning_it_is_what_was_asked_for() -> None:
