@@ -23,6 +23,7 @@ ANYTHING = '{"type":"object"}'
 
 _TEXT = "tm_text: TM_TEXT\nTM_TEXT: /(.|\\n)*/\nTM_SPACE: /[ \\n]{0,4}/"
 _START = re.compile(r"^start(?=\s*:)", re.MULTILINE)
+_TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|#)[^\n]*')  # strings, expressions and comments
 
 
 class Spelling:
@@ -198,7 +199,7 @@ def _embedded(grammar: Grammar) -> str | None:
             return f"tm_answer: %json {grammar.source}"
         case Syntax.REGEX:
             return f"tm_answer: /{_in_slashes(grammar.source)}/"
-        case Syntax.LARK if grammar.source.count("start") == 1 and "%llguidance" not in grammar.source:
+        case Syntax.LARK if len(re.findall(r"\bstart\b|%llguidance", _TEXTS.sub("", grammar.source))) == 1:
             rule, num_rules = _START.subn("tm_answer", grammar.source)
             return rule if num_rules else None
         case _:

@@ -239,6 +239,12 @@ def test_an_answer_that_has_to_match_may_be_calls_instead(format: str) -> None:
         (JSON, '{"a":1}'),
         (Grammar(Syntax.REGEX, r"a/b\/c\\"), "a/b/c\\"),
         (Grammar(Syntax.LARK, 'start: "yes" | "no"'), "yes"),
+        (
+            Grammar(
+                Syntax.LARK, '// start\nstart: "start: \\"" | /re-start/ | start_ # or start\nstart_: "%llguidance"'
+            ),
+            "re-start",
+        ),
     ],
 )
 def test_what_is_asked_for_comes_behind_the_reasoning(grammar: Grammar, answer: str) -> None:
@@ -255,7 +261,7 @@ def test_what_is_asked_for_comes_behind_the_reasoning(grammar: Grammar, answer: 
     "grammar",
     [
         Grammar(Syntax.GBNF, 'root ::= "yes"'),
-        Grammar(Syntax.LARK, 'start: again\nagain: "start"'),
+        Grammar(Syntax.LARK, 'start: "yes" | "no" start'),
         Grammar(Syntax.LARK, '%llguidance {}\nstart: "yes"'),
         Grammar(Syntax.LARK, ' start: "yes"'),
     ],
