@@ -74,13 +74,18 @@ def rest(request: HttpRequest, endpoint: Endpoint) -> Response | None:
     if last is None:
         return None
     service = Service.of(request)
-    id, _, number = last.rpartition(":")
+    id, start = behind(last)
     telling = service.records.find(id, endpoint=endpoint, owner=owner_of(request))
-    start = int(number) + 1 if _NUMBER.fullmatch(number) else None
     if telling is None or start is None or telling.record.since(start) is None:
         raise no_such_event("Last-Event-ID")
     telling.account.move(request)
     return told(telling, service, start=start)
+
+
+def behind(event_id: str) -> tuple[str, int | None]:
+    """The answer that an event's id names, and the number of the event behind it, if it has one."""
+    id, _, number = event_id.rpartition(":")
+    return id, int(number) + 1 if _NUMBER.fullmatch(number) else None
 
 
 def no_such_event(param: str) -> ApiError:

@@ -108,8 +108,8 @@ async def get_response(request: Request, id: str) -> Response:
     service = Service.of(request)
     telling, answer = _running(request, id)
     if flag_in(request, "stream"):
-        start = number_in(request, "starting_after", least=0, default=-1) + 1
-        if telling is None or telling.record.since(start) is None:
+        start = _first_wanted(request, id)
+        if telling is None or start is None or telling.record.since(start) is None:
             raise deliver.no_such_event("starting_after")
         return deliver.told(telling, service, start=start)
     if answer is not None:
@@ -203,6 +203,15 @@ def _answer(
             service.store.keep(Kept(whole, recalled.given), owner=owner)
 
     return Responses(reply, echo, conversation.make_reader, now=service.now, on_end=keep)
+
+
+def _first_wanted(request: Request, id: str) -> int | None:
+    """The event behind the last that arrived. A browser that comes back says which by a header, and keeps its URL."""
+    last = request.headers.get("last-event-id")
+    if last is None:
+        return number_in(request, "starting_after", least=0, default=-1) + 1
+    named, start = deliver.behind(last)
+    return start if named == id else None
 
 
 def _running(request: Request, id: str) -> tuple[Telling | None, Responses | None]:

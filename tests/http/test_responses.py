@@ -448,6 +448,20 @@ async def test_a_stream_that_was_left_goes_on_for_who_gets_it() -> None:
     assert events[-1]["response"]["output"][0]["content"][0]["text"] == "Hello"
 
 
+async def test_a_browser_that_comes_back_says_by_a_header_what_arrived() -> None:
+    case = Case()
+    case.gate.set()
+    async with listening(case.service) as url, case.client(url) as client:
+        id = (await posted(client, background=True))["id"]
+        path = f"{PATH}/{id}?stream=true&starting_after=0"
+        rest = events_of(await client.get(path, headers={"last-event-id": f"{id}:2"}))
+        others = await client.get(path, headers={"last-event-id": f"{id}0:2"})
+        none = await client.get(path, headers={"last-event-id": id})
+
+    assert rest[0]["sequence_number"] == 3
+    assert others.status_code == none.status_code == 404
+
+
 @pytest.mark.parametrize("query", ["?stream=true&starting_after=99", "?stream=true&starting_after=x", "?stream=maybe"])
 async def test_what_can_t_be_streamed_is_refused(query: str) -> None:
     async with client_of(make_service(saying())) as client:
