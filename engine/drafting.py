@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import Draft, Drafts
 from engine.draft.rounds import share_rounds
-from engine.draft.share import Offer, share_drafts
+from engine.draft.share import Offer, could_pay, share_drafts
 from engine.pace import DraftPrice, Pace, as_streams
 from engine.sequence import Sequence
 from engine.step import Feed
@@ -55,6 +55,8 @@ def add_drafts(
     price = pace.price_of_drafts(streams)
     if room.drafts <= 0 or price is None:
         return tuple(grants)
+    if not could_pay(most=room.drafts, num_tokens=len(grants), seconds=pace.seconds_of(streams), price=price):
+        return tuple(grants)  # asking 16 streams takes 2 % of their step
     known = [drafts.draft(grant.sequence) for grant in grants]
     promised = [drafts.promise(grant.sequence, draft) for grant, draft in zip(grants, known, strict=True)]
     worth = _Worth(len(grants), pace.seconds_of(streams), price)

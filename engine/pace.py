@@ -136,6 +136,13 @@ class DraftPrice:
         """The price of so many together."""
         return self.token * count + self.tile * _num_opened(self.rows, count, self.row_tile)
 
+    def fills(self, most: int) -> tuple[int, ...]:
+        """The counts, `most` at most, that cost least for each token: those that fill tiles, where rows have them."""
+        if self.row_tile is None:
+            return (most,)
+        first = -self.rows % self.row_tile or self.row_tile
+        return (*range(first, most, self.row_tile), most)
+
     def behind(self, count: int) -> "DraftPrice":
         """The same behind so many that are drafted already."""
         return replace(self, rows=self.rows + count)

@@ -32,6 +32,15 @@ class Price(Protocol):
         """What so many cost together."""
         ...
 
+    def fills(self, most: int) -> Sequence[int]:
+        """The counts, `most` at most, that cost least for each token."""
+        ...
+
+
+def could_pay(*, most: int, num_tokens: int, seconds: float, price: Price) -> bool:
+    """Whether `share_drafts` would take anything if all of it stood; if not, nobody need be asked."""
+    return any(count * seconds >= MARGIN * price.of(count) * num_tokens for count in price.fills(most))
+
 
 def share_drafts(offers: Sequence[Offer], *, most: int, num_tokens: float, seconds: float, price: Price) -> list[int]:
     """How many tokens of each offer to draft, `most` in all.

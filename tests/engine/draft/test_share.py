@@ -3,7 +3,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.draft.share import Offer, share_drafts
+from engine.draft.share import Offer, could_pay, share_drafts
+from engine.pace import DraftPrice
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,9 @@ class Each:
 
     def of(self, count: int) -> float:
         return self.least * count + (self.tile if count > self.room else 0.0)
+
+    def fills(self, most: int) -> tuple[int, ...]:
+        return (min(self.room, most), most)
 
 
 SURE, LIKELY, DOUBTFUL = Offer(8, 0.99), Offer(8, 0.7), Offer(8, 0.1)
@@ -65,6 +69,31 @@ def test_a_tile_of_rows_is_opened_only_for_enough_tokens() -> None:
 
     assert few == [2]
     assert many == [15]
+
+
+@given(
+    token=st.floats(0.0, 3.0),
+    tile=st.floats(0.0, 20.0),
+    rows=st.integers(1, 40),
+    most=st.integers(1, 60),
+    row_tile=st.sampled_from([None, 16]),
+)
+def test_where_nothing_could_pay_not_even_what_is_sure_is_drafted(
+    token: float, tile: float, rows: int, most: int, row_tile: int | None
+) -> None:
+    price = DraftPrice(token, tile, rows, row_tile)
+
+    pays = could_pay(most=most, num_tokens=rows, seconds=10.0, price=price)
+    counts = share_drafts([Offer(most, 1.0)], most=most, num_tokens=rows, seconds=10.0, price=price)
+
+    assert pays or counts == [0]
+
+
+def test_a_crowd_that_fills_its_tile_is_not_asked_and_one_that_leaves_rows_is() -> None:
+    full, roomy = (DraftPrice(token=0.4, tile=8.0, rows=rows, row_tile=16) for rows in (16, 12))
+
+    assert not could_pay(most=240, num_tokens=16, seconds=17.0, price=full)
+    assert could_pay(most=240, num_tokens=12, seconds=17.0, price=roomy)
 
 
 offers = st.lists(st.builds(Offer, st.integers(0, 6), st.floats(0.01, 0.99)), min_size=1, max_size=4)
