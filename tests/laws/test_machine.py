@@ -31,5 +31,8 @@ def test_any_life_of_an_engine_keeps_the_laws(part: int, capfd: pytest.CaptureFi
             f"\nlaws, part {part}: {num_lives} lives, {num_long} of {LONG} or more steps; {means}; {drafts}; {bound}\n"
         )
     assert num_long >= num_lives / 2, "nothing passes by doing nothing"
-    assert min(Machine.num_drafts_kept, Machine.num_drafts_rejected) >= num_lives / 10, "drafts stand, and fall"
+    assert Machine.num_drafts_kept >= num_lives / 10, "drafts stand"
+    assert Machine.num_drafts_rejected >= num_lives / 50, (
+        "drafts fall, though a pace that learns from it drafts no more"
+    )
     assert Machine.num_bound >= num_lives, "some outputs follow a grammar"

@@ -85,7 +85,7 @@ DRAFT_MODEL_TESTS = (
     "tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[0]",
 )
 LIBRARY = "engine/model/kernels/libtidemark.so"
-PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=no", "--show-capture=no")
+PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=line", "--show-capture=no")
 
 
 def copy_tree(target: Path) -> Path:
@@ -116,7 +116,7 @@ def failed_test(root: Path, tests: tuple[str, ...]) -> str | None:
         return f"the tests' process died of {signal.Signals(-done.returncode).name}"
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     assert failed, done.stdout + done.stderr
-    return failed[0].split(" - ")[0].removeprefix("FAILED ")
+    return failed[0].removeprefix("FAILED ")
 
 
 def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> tuple[Mutant, str | None, float]:
@@ -156,14 +156,16 @@ def main(wanted: list[str]) -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(NUM_COPIES):
             copies.put(copy_tree(Path(folder) / str(number)))
-        for tests in {tests_for(mutant) for mutant in mutants}:
+        for tests in dict.fromkeys(map(tests_for, mutants)):
             if (unharmed := failed_test(Path(folder) / "0", tests)) is not None:
                 sys.stderr.write(f"{unharmed} fails without a mutant\n")
                 return 2
         for mutant, finder, seconds in pool.map(lambda mutant: judge(mutant, copies), mutants):
             num_survivors += finder is None
             verdict = "SURVIVED" if finder is None else "killed"
-            sys.stdout.write(f"{mutant.fault:7} {verdict:8} {seconds:5.0f} s  {mutant.what}\n{'':26}{finder or '-'}\n")
+            sys.stdout.write(
+                f"{mutant.fault:7} {verdict:8} {seconds:5.0f} s  {mutant.what}\n{'':26}{(finder or '-').split(' - ')[0]}\n"
+            )
             sys.stdout.flush()
     sys.stdout.write(f"{len(mutants) - num_survivors} of {len(mutants)} mutants killed\n")
     return 1 if num_survivors else 0
