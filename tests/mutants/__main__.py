@@ -163,9 +163,8 @@ def main(wanted: list[str]) -> int:
         for mutant, finder, seconds in pool.map(lambda mutant: judge(mutant, copies), mutants):
             num_survivors += finder is None
             verdict = "SURVIVED" if finder is None else "killed"
-            sys.stdout.write(
-                f"{mutant.fault:7} {verdict:8} {seconds:5.0f} s  {mutant.what}\n{'':26}{(finder or '-').split(' - ')[0]}\n"
-            )
+            sys.stdout.write(f"{mutant.fault:7} {verdict:8} {seconds:5.0f} s  {mutant.what}\n")
+            sys.stdout.write(f"{'':26}{(finder or '-').split(' - ')[0]}\n")
             sys.stdout.flush()
     sys.stdout.write(f"{len(mutants) - num_survivors} of {len(mutants)} mutants killed\n")
     return 1 if num_survivors else 0
