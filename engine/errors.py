@@ -15,6 +15,7 @@ EngineError
 │   └── EngineStopped       the engine ended under the request
 ├── PromptError             text could not be turned into tokens
 │   ├── ChatTemplateFailed  the model's chat template refused the messages
+│   ├── VariableReserved    a template variable has a name that is the renderer's own
 │   └── NoChatTemplate      the model has no chat template
 └── ModelError              the model can't be served
     ├── ModelNotFound       no such folder, file or hub id
@@ -121,6 +122,14 @@ class PromptError(EngineError):
 
 class ChatTemplateFailed(PromptError):
     """The model's chat template refused the messages."""
+
+
+class VariableReserved(PromptError):
+    """A template variable has a name that is the renderer's own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} can't be a template variable")
+        self.name = name
 
 
 class NoChatTemplate(PromptError):

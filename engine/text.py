@@ -96,6 +96,7 @@ class Tokenizer(Protocol):
         Raises:
             NoChatTemplate: the model has none.
             ChatTemplateFailed: the template refused the messages or broke on them.
+            VariableReserved: one of `template_kwargs` has a name that is the renderer's own.
             PromptError: the tokenizer failed.
         """
         ...

@@ -25,6 +25,7 @@ from engine.errors import (
     SlowReader,
     StepFailed,
     UnknownToken,
+    VariableReserved,
 )
 from server.envelopes import envelope
 from server.respond import json_response
@@ -150,8 +151,13 @@ _TABLE: dict[type[EngineError], _Row] = {
 def from_engine(error: EngineError, *, param: str | None = None) -> ApiError:
     """The table's answer to an error of the engine; `param` is the field that held the prompt."""
     row = next(_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE)
-    if isinstance(error, UnknownToken) and error.field != "prompt":
-        param = error.field
+    match error:
+        case UnknownToken(field=field) if field != "prompt":
+            param = field
+        case VariableReserved(name=name):
+            param = f"chat_template_kwargs.{name}"
+        case _:
+            pass
     return ApiError(
         row.status,
         row.message or str(error),

@@ -1,17 +1,18 @@
 """Prompts: messages and texts to token ids, on a thread, since a long one takes long."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 
 import orjson
 
-from engine.errors import ContextTooLong
+from engine.errors import ChatTemplateFailed, ContextTooLong, PromptError
 from engine.text import Tokenizer
 from server.body import is_deeper
 from server.dialect import Dialect
-from server.errors import blaming
+from server.errors import blaming, from_engine
 from server.reading.calls import ID_LENGTH
 from server.reading.formats import DEFAULT
 from server.told import Turn, told_turns, tool_variable, with_tools
@@ -22,6 +23,8 @@ from server.wire.embeddings import EmbeddingRequest
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
 STRETCH = 65_536  # characters of a far too long text that are encoded at once
 FAR_TOO_LONG = 4  # contexts; a text cut in stretches has a few tokens more, a template may leave text out
+
+Encode = Callable[[Mapping[str, object]], tuple[int, ...]]  # a conversation's tokens, by the template's variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +52,52 @@ async def chat_prompt(
 
     `variables` are the template's; what the client sets itself goes before them.
     """
-    continues = bool(fields.continue_final_message)
     turns = [template_message(message, short_ids=dialect.short_ids) for message in messages]
     if not dialect.shows_tools:
         turns = _told(messages, turns, dialect, tools)
     shown = {"tools": [tool_variable(tool) for tool in tools]} if tools and dialect.shows_tools else {}
+    own = fields.chat_template_kwargs or {}
     with blaming("messages"):
-        await _refuse_far_too_long(tokenizer, [text for turn in (*turns, shown) for text in _texts(turn)], context)
-        tokens = await asyncio.to_thread(
-            tokenizer.encode_chat,
-            turns,
-            add_generation_prompt=not continues
-            if fields.add_generation_prompt is None
-            else fields.add_generation_prompt,
-            continue_final_message=continues,
-            template_kwargs={**(variables or {}), **(fields.chat_template_kwargs or {}), **shown},
-        )
-    return Prompt(tuple(tokens))
+        texts = [text for part in (*turns, shown, own) for text in _texts(part)]
+        await _refuse_far_too_long(tokenizer, texts, context)
+        encode = partial(_encode_chat, tokenizer, turns, fields, shown)
+        return Prompt(await asyncio.to_thread(_encoded, encode, variables or {}, own))
+
+
+def _encode_chat(
+    tokenizer: Tokenizer,
+    turns: list[Turn],
+    fields: TemplateFields,
+    shown: Mapping[str, object],
+    variables: Mapping[str, object],
+) -> tuple[int, ...]:
+    continues = bool(fields.continue_final_message)
+    adds = fields.add_generation_prompt
+    tokens = tokenizer.encode_chat(
+        turns,
+        add_generation_prompt=not continues if adds is None else adds,
+        continue_final_message=continues,
+        template_kwargs={**variables, **shown},
+    )
+    return tuple(tokens)
+
+
+def _encoded(encode: Encode, variables: Mapping[str, object], own: Mapping[str, object]) -> tuple[int, ...]:
+    """The conversation's tokens. Where the template fails with the client's own variables alone, they are at fault."""
+    try:
+        return encode({**variables, **own})
+    except ChatTemplateFailed as failure:
+        if own and _passes(encode, variables):
+            raise from_engine(failure, param="chat_template_kwargs") from failure
+        raise
+
+
+def _passes(encode: Encode, variables: Mapping[str, object]) -> bool:
+    try:
+        encode(variables)
+    except PromptError:
+        return False
+    return True
 
 
 def _told(messages: list[Message], turns: list[Turn], dialect: Dialect, tools: Sequence[FunctionBody]) -> list[Turn]:

@@ -10,8 +10,17 @@ from pathlib import Path
 from jinja2 import TemplateError, TemplateSyntaxError
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers.utils.chat_template_utils import render_jinja_template
 
-from engine.errors import ChatTemplateFailed, EngineError, ModelNotFound, ModelUnsupported, NoChatTemplate, PromptError
+from engine.errors import (
+    ChatTemplateFailed,
+    EngineError,
+    ModelNotFound,
+    ModelUnsupported,
+    NoChatTemplate,
+    PromptError,
+    VariableReserved,
+)
 from engine.model.control import CUT, ControlTokens, clean
 from engine.model.gguf_tokenizer import load_gguf_tokenizer
 from engine.model.locate import MAX_REASON_CHARACTERS
@@ -24,9 +33,11 @@ logger = logging.getLogger(__name__)
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 # Names that are the renderer's own and not a template's variables.
-_RESERVED = (
-    frozenset(inspect.signature(PreTrainedTokenizerBase.apply_chat_template).parameters) - {"tools", "documents"}
-) | {"messages"}
+_RESERVED = frozenset(
+    name
+    for renderer in (PreTrainedTokenizerBase.apply_chat_template, render_jinja_template)
+    for name in inspect.signature(renderer).parameters
+) - {"tools", "documents"} | {"messages"}
 
 
 class TransformersTokenizer:
@@ -61,7 +72,7 @@ class TransformersTokenizer:
         if self.chat_template is None:
             raise NoChatTemplate
         if reserved := _RESERVED & template_kwargs.keys():
-            raise ChatTemplateFailed(f"{min(reserved)} can't be a template variable")
+            raise VariableReserved(min(reserved))
         with _failing_as(ChatTemplateFailed, "the chat template failed"):
             rendered = self._render(
                 [self._control.cut_message(message) for message in messages],

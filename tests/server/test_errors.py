@@ -15,6 +15,7 @@ from engine.errors import (
     SlowReader,
     StepFailed,
     UnknownToken,
+    VariableReserved,
 )
 from server.errors import MAX_MESSAGE_CHARACTERS, ApiError, blaming, from_engine, install_error_handlers, unsupported
 from tests.server.asgi import client_of
@@ -28,6 +29,7 @@ from tests.server.asgi import client_of
         (ContextTooLong(prompt_tokens=65, limit=64), 400, "context_length_exceeded"),
         (ChatTemplateFailed("roles must alternate"), 400, None),
         (NoChatTemplate(), 400, None),
+        (VariableReserved("tokenize"), 400, None),
         (QueueFull(waiting=8, limit=8, retry_after_seconds=3), 429, "rate_limit_exceeded"),
         (SlowReader(limit_seconds=60), 408, "slow_reader"),
         (Draining(), 503, "draining"),
@@ -54,6 +56,8 @@ def test_every_class_of_the_engines_tree_has_an_answer(kind: type[EngineError]) 
         error.retry_after_seconds = 1
     if isinstance(error, UnknownToken):
         error.field = "prompt"
+    if isinstance(error, VariableReserved):
+        error.name = "tokenize"
 
     assert from_engine(error).status in (400, 408, 429, 500, 503)
 
@@ -72,6 +76,10 @@ def test_an_unknown_token_names_its_own_field() -> None:
 
     assert from_engine(biased, param="messages").body["param"] == "logit_bias"
     assert from_engine(prompted, param="prompt").body["param"] == "prompt"
+
+
+def test_a_reserved_variable_is_named_where_the_client_wrote_it() -> None:
+    assert from_engine(VariableReserved("tokenize"), param="messages").body["param"] == "chat_template_kwargs.tokenize"
 
 
 def test_what_passes_says_when_to_come_back() -> None:

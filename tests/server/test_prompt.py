@@ -1,7 +1,7 @@
 import pytest
 
 from config.settings import ServerSettings
-from engine.errors import PromptError
+from engine.errors import ChatTemplateFailed, PromptError
 from server.dialect import dialect_of
 from server.errors import ApiError
 from server.prompt import FAR_TOO_LONG, STRETCH, chat_prompt, completion_prompts, template_message, text_prompt
@@ -154,6 +154,58 @@ async def test_a_conversation_of_many_contexts_is_refused_before_the_template(me
     assert refused.value.body["param"] == "messages"
     assert tokenizer.lengths == [STRETCH]
     assert not tokenizer.calls
+
+
+@pytest.mark.anyio
+async def test_variables_of_many_contexts_are_refused_before_the_template() -> None:
+    tokenizer = RecordingTokenizer()
+    message = Message(role="user", content="x")
+
+    with pytest.raises(ApiError, match="at least 200 tokens"):
+        await chat_prompt(tokenizer, [message], TemplateFields(chat_template_kwargs={"a": FAR}), DIALECT, context=100)
+
+    assert not tokenizer.calls
+
+
+class ParticularTokenizer(FakeTokenizer):
+    """Its template fails on a variable of that name."""
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.name = name
+
+    def encode_chat(
+        self,
+        messages: list[dict[str, object]],
+        *,
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+        template_kwargs: dict[str, object],
+    ) -> list[int]:
+        if self.name is None or self.name in template_kwargs:
+            raise ChatTemplateFailed("no")
+        return super().encode_chat(
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            template_kwargs=template_kwargs,
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "given", "param"),
+    [("a", {"a": 1}, "chat_template_kwargs"), (None, {"a": 1}, "messages"), (None, None, "messages")],
+)
+async def test_a_template_that_fails_on_the_clients_own_variables_alone_names_them(
+    name: str | None, given: dict[str, object] | None, param: str
+) -> None:
+    tokenizer, fields = ParticularTokenizer(name), TemplateFields(chat_template_kwargs=given)
+
+    with pytest.raises(ApiError) as refused:
+        await chat_prompt(tokenizer, [Message(role="user", content="x")], fields, DIALECT)
+
+    assert (refused.value.status, refused.value.body["param"]) == (400, param)
 
 
 @pytest.mark.anyio

@@ -7,7 +7,14 @@ from hypothesis import given, strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from engine.errors import ChatTemplateFailed, ModelNotFound, ModelUnsupported, NoChatTemplate, PromptError
+from engine.errors import (
+    ChatTemplateFailed,
+    ModelNotFound,
+    ModelUnsupported,
+    NoChatTemplate,
+    PromptError,
+    VariableReserved,
+)
 from engine.model.pieces import vocabulary_of
 from engine.model.tokenizer import TransformersTokenizer, load_tokenizer
 from tests.tiny import CHAT_TEMPLATE, IM_END, IM_START, NUM_TOKENS, make_tiny_tokenizer
@@ -375,12 +382,17 @@ def test_control_tokens_in_tools_and_calls_stay_text(tiny: Path, tmp_path: Path)
     assert tokenizer.vocabulary.decode(ids, skip_special=False).count("<|im_end|>") == 7
 
 
-@pytest.mark.parametrize("name", ["chat_template", "messages", "conversation", "tokenize", "add_generation_prompt"])
+@pytest.mark.parametrize(
+    "name",
+    ["chat_template", "messages", "conversation", "conversations", "tokenize", "add_generation_prompt", "self"],
+)
 def test_a_variable_can_not_take_the_place_of_the_template_or_the_messages(
     byte_level: TransformersTokenizer, name: str
 ) -> None:
-    with pytest.raises(ChatTemplateFailed, match=f"{name} can't be a template variable"):
+    with pytest.raises(VariableReserved, match=f"{name} can't be a template variable") as refused:
         chat(byte_level, user("hello"), **{name: "{{ 1 }}"})
+
+    assert refused.value.name == name
 
 
 def test_without_a_template_conversations_are_refused(tmp_path: Path) -> None:
