@@ -10,7 +10,7 @@ from server.errors import install_error_handlers
 from server.exchange import Exchanges
 from server.logs import Log
 from server.metrics import Metrics, Reading
-from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
+from server.middleware import BodyLimit, Heads, Keys, TypedBodies, cors_options
 from server.openapi import complete
 from server.routes import (
     chat,
@@ -70,6 +70,7 @@ def _surround(app: FastAPI, settings: ServerSettings, log: Log) -> None:
     app.add_middleware(TypedBodies)
     app.add_middleware(Keys, keys=settings.api_keys, open_paths=_open_paths(settings))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(Heads)
     app.add_middleware(Exchanges, log=log)
     app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))
 

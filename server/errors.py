@@ -204,7 +204,8 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {})}
     if error.status_code == 405:  # noqa: PLR2004  # 405: the path has other methods
-        headers["Allow"] = ", ".join(sorted(_methods_of(request))) or headers.get("Allow", "")
+        methods = {*_methods_of(request)} or {*headers.get("Allow", "").split(", ")}
+        headers["Allow"] = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     message, code = {

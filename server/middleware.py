@@ -1,4 +1,4 @@
-"""Middleware: the body limit, keys, and which pages may call. Pure ASGI."""
+"""Middleware: the body limit, keys, HEAD, and which pages may call. Pure ASGI."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -128,6 +128,26 @@ def _given_keys(scope: Scope) -> list[bytes]:
         elif name == b"x-api-key":
             given.append(value.strip())
     return given
+
+
+class Heads:
+    """Answers HEAD as GET is answered, without the body. With the headers all is said: a stream ends as if left."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the rest of the application for a GET."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        await self._app({**scope, "method": "GET"}, receive, send_headers)
 
 
 class TypedBodies:

@@ -3,8 +3,18 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
+_PAST_64_BITS = 2.0**63
 MAX_STOP_CHARACTERS = 2048  # each token is matched against every stop string, so their size costs time
 
 
@@ -28,7 +38,26 @@ def by_shape(expected: str) -> Discriminator:
     return Discriminator(shape, custom_error_type="wrong_type", custom_error_message=f"must be {expected}")
 
 
-Tokens = Annotated[list[int], Field(fail_fast=True)]  # one error, not one a token
+def is_past_64_bits(value: object) -> bool:
+    """Whether a number is an integer that the JSON parser had no room for and made a float."""
+    return isinstance(value, float) and abs(value) >= _PAST_64_BITS
+
+
+def _with_large_ids(tokens: object, validate: ValidatorFunctionWrapHandler) -> object:
+    """Let ids past 64 bits be ids, so that who knows the vocabulary refuses them as it does others."""
+    try:
+        return validate(tokens)
+    except ValidationError:
+        if not isinstance(tokens, list) or not any(map(is_past_64_bits, tokens)):
+            raise
+    return validate([int(token) if is_past_64_bits(token) else token for token in tokens])
+
+
+Tokens = Annotated[
+    list[int],
+    Field(fail_fast=True),  # one error, not one a token
+    WrapValidator(_with_large_ids),
+]
 
 StopString = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
 Stop = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypedDict
 
-from server.wire.base import Tokens
+from server.wire.base import Tokens, is_past_64_bits
 from server.wire.chat import Prediction
 from server.wire.sampling import SamplingFields, StructureFields
 from server.wire.scores import PromptLogprobs
@@ -20,6 +20,8 @@ def _prompt_tag(prompt: object) -> str | None:
         return "<text>"
     if not isinstance(prompt, list) or not prompt:
         return None
+    if is_past_64_bits(prompt[0]):
+        return "<tokens>"
     tags = {str: "<texts>", int: "<tokens>", list: "<token lists>"}
     return tags.get(type(prompt[0]))
 

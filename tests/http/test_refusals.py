@@ -364,6 +364,33 @@ async def test_five_thousand_wrong_messages_make_one_small_error() -> None:
     assert len(orjson.dumps(error)) < 300
 
 
+BEYOND = "100000000000000000000"  # 64 bits
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (TEXT, '"prompt": [BEYOND]'),
+        (TEXT, '"prompt": [1, BEYOND]'),
+        (TEXT, '"prompt": [1, -BEYOND]'),
+        (TEXT, '"prompt": [[1], [BEYOND]]'),
+        (TEXT, '"prompt": "x", "stop_token_ids": [BEYOND]'),
+        ("/v1/embeddings", '"input": [BEYOND]'),
+        ("/detokenize", '"tokens": [BEYOND]'),
+    ],
+)
+async def test_a_token_id_that_no_integer_holds_is_refused_as_any_other(path: str, fields: str) -> None:
+    body = f'{{"model": "org/tiny", {fields.replace("BEYOND", BEYOND)}}}'
+
+    async with client_of(make_service()) as client:
+        answer = await client.post(path, content=body, headers={"content-type": "application/json"})
+
+    message = answer.json()["error"]["message"]
+    assert answer.status_code == 400
+    assert BEYOND in message
+    assert "0 to 257" in message
+
+
 async def test_an_error_never_repeats_what_was_sent() -> None:
     secret = "s3cret" * 1_000
 

@@ -11,6 +11,8 @@ from config.settings import ModelSettings, ServerSettings, Settings
 from server.app import create_app
 from server.logs import Log
 from server.service import Service
+from tests.fakes import make_service
+from tests.http.clients import client_of as whole_client_of
 from tests.server.asgi import client_of
 
 pytestmark = pytest.mark.anyio
@@ -47,10 +49,13 @@ async def test_an_unknown_path_is_404_in_the_envelope(path: str) -> None:
     [
         ("GET", "/v1/chat/completions", "POST"),
         ("PUT", "/completions", "POST"),
-        ("POST", "/v1/models", "GET"),
+        ("HEAD", "/v1/completions", "POST"),
+        ("POST", "/v1/models", "GET, HEAD"),
         ("PUT", "/v1/responses/input_tokens", "POST"),
-        ("DELETE", "/health", "GET"),
-        ("POST", "/metrics", "GET"),
+        ("PUT", "/v1/responses/resp_1", "DELETE, GET, HEAD"),
+        ("DELETE", "/health", "GET, HEAD"),
+        ("POST", "/metrics", "GET, HEAD"),
+        ("POST", "/docs", "GET, HEAD"),
     ],
 )
 async def test_a_wrong_method_is_405_with_what_is_allowed(method: str, path: str, allowed: str) -> None:
@@ -59,7 +64,20 @@ async def test_a_wrong_method_is_405_with_what_is_allowed(method: str, path: str
 
     assert answer.status_code == 405
     assert answer.headers["allow"] == allowed
-    assert set(answer.json()["error"]) == ENVELOPE
+    assert method == "HEAD" or set(answer.json()["error"]) == ENVELOPE
+
+
+PAGES = ("/docs", "/docs/page.js", "/docs/page.css", "/openapi.json")
+
+
+@pytest.mark.parametrize("path", [*prefixed("/health", "/ready", "/version", "/metrics", "/models", "/ledger"), *PAGES])
+async def test_head_is_answered_as_get_is_without_a_body(path: str) -> None:
+    async with whole_client_of(make_service()) as client:
+        got, headed = await client.get(path), await client.head(path)
+
+    assert (headed.status_code, headed.content) == (got.status_code, b"")
+    assert headed.headers["content-length"] == got.headers["content-length"]
+    assert headed.headers["content-type"] == got.headers["content-type"]
 
 
 async def test_options_without_a_preflight_lists_the_methods_and_needs_no_key() -> None:

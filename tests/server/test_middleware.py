@@ -6,7 +6,7 @@ from pydantic import SecretStr
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from server.middleware import BodyLimit, Keys, TypedBodies, cors_options
+from server.middleware import BodyLimit, Heads, Keys, TypedBodies, cors_options
 from tests.server.asgi import Endpoint, call, client_of, hello, in_pieces, length
 
 pytestmark = pytest.mark.anyio
@@ -194,6 +194,23 @@ async def test_other_pages_may_not(origin: str) -> None:
     assert preflight.status_code == 400
     assert "access-control-allow-origin" not in preflight.headers
     assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_stream_that_is_asked_for_by_head_ends_with_its_headers() -> None:
+    seen: list[str] = []
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["method"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (message := await receive())["type"] != "http.disconnect":
+            await send({"type": "http.response.body", "body": b"more", "more_body": True})
+        seen.append(message["type"])
+
+    async with client_of(Heads(endless)) as client:
+        answer = await client.head("/")
+
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert seen == ["GET", "http.disconnect"]
 
 
 async def test_a_page_can_not_send_a_body_that_browsers_send_without_asking() -> None:
