@@ -10,7 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from config.settings import ServerSettings
-from server.http_head import BoundedHead
+from server.connection import Connection
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -39,7 +39,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=BoundedHead,
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -123,7 +123,7 @@ def template_message(message: Message, *, short_ids: bool = False) -> Turn:
     id_of = _short if short_ids else str
     plain: Turn = {
         "role": "system" if message.role == "developer" else message.role,
-        "content": joined(message.content),
+        "content": joined(message.content) + (message.refusal or ""),
     }
     if thought := next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), ""):
         plain["reasoning_content"] = thought

@@ -8,6 +8,7 @@ from anyio import CancelScope, sleep
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from server.connection import break_off
 from server.tasks import cancel_when_gone, task_group
 from server.telling import Forgotten, Write
 
@@ -59,7 +60,9 @@ class EventStream(Response):
                     await writer.end()
                     group.cancel_scope.cancel()
         except (TimeoutError, Forgotten):
-            pass  # returning with the answer open closes the connection
+            pass
+        if not writer.ended:
+            await break_off(scope, receive)
 
 
 class _Writer:
@@ -71,6 +74,7 @@ class _Writer:
         self._clock = asyncio.get_running_loop().time
         self._sent_at = self._clock()
         self._sending_since: float | None = None
+        self.ended = False
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
@@ -80,6 +84,7 @@ class _Writer:
 
     async def end(self) -> None:
         await self._send_body(b"", more=False)
+        self.ended = True
 
     async def _send_body(self, data: bytes, *, more: bool) -> None:
         async with self._turn:

@@ -79,6 +79,9 @@ class Message(Wire):
     tool_call_id: str | None = None
     reasoning_content: object = Field(default=None, description="what the assistant thought")
     reasoning: object = Field(default=None, description="the same, as other servers call it")
+    refusal: str | None = Field(default=None, description="what the assistant said in place of an answer")
+    function_call: object = Field(default=None, description="refused: `tool_calls` have taken its place")
+    audio: object = Field(default=None, description="refused")
 
     @field_validator("content")
     @classmethod
@@ -86,6 +89,20 @@ class Message(Wire):
         if info.data.get("role") != "assistant" and (content is None or content == []):
             raise PydanticCustomError("missing", "is required for this role")
         return content
+
+    @field_validator("function_call")
+    @classmethod
+    def _no_call_of_the_older_kind(cls, call: object) -> object:
+        if call is not None:
+            raise PydanticCustomError("unsupported_parameter", "`tool_calls` have taken its place")
+        return call
+
+    @field_validator("audio")
+    @classmethod
+    def _no_audio(cls, audio: object) -> object:
+        if audio is not None:
+            raise PydanticCustomError("unsupported_parameter", "this model reads text alone")
+        return audio
 
 
 Messages = Annotated[list[Message], Field(min_length=1, fail_fast=True)]

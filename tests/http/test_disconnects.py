@@ -1,6 +1,7 @@
 """Clients that leave, over real sockets: whatever they had asked for is closed, or parked, within a moment."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 
@@ -96,7 +97,9 @@ async def test_a_whole_answer_whose_client_leaves_is_not_parked() -> None:
     assert engine.opened[0].num_parks == 0
 
 
-async def test_a_client_that_stops_reading_is_given_up_and_the_others_are_not_touched() -> None:
+async def test_a_client_that_stops_reading_is_given_up_and_the_others_are_not_touched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     settings = make_settings()
     impatient = settings.engine.model_copy(update={"slow_reader_seconds": 0.3})
     engine = FakeEngine()
@@ -115,6 +118,7 @@ async def test_a_client_that_stops_reading_is_given_up_and_the_others_are_not_to
 
     assert other.json()["choices"][0]["text"] == "abc"
     assert not engine.opened[0].ended
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_headers_of_a_stream_arrive_before_its_first_token() -> None:

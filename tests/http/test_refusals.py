@@ -266,6 +266,12 @@ UNSUPPORTED_CHAT: list[tuple[Body, str]] = [
     ),
     ({"functions": [{"name": "f"}]}, "functions"),
     ({"function_call": {"name": "f"}}, "function_call"),
+    ({"functions": [{"name": "f"}], "function_call": "auto"}, "functions"),
+    (
+        {"messages": [{"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}]},
+        "messages[0].function_call",
+    ),
+    ({"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]}, "messages[0].audio"),
     ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
     ({"modalities": ["text", "audio"]}, "modalities"),
     ({"web_search_options": {}}, "web_search_options"),

@@ -47,6 +47,10 @@ def test_a_refusal_is_what_the_assistant_said() -> None:
     assert template(role="assistant", content=[{"type": "refusal", "refusal": "no"}])["content"] == "no"
 
 
+def test_a_refusal_beside_the_content_is_what_the_assistant_said_too() -> None:
+    assert template(role="assistant", content=None, refusal="no")["content"] == "no"
+
+
 def test_no_key_is_null() -> None:
     message = template(role="assistant", content=None, name=None, tool_calls=None, tool_call_id=None)
 
