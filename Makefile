@@ -27,7 +27,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace model test test-gemma3 test-sdks test-openapi test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace doctor model test test-gemma3 test-sdks test-openapi test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,10 @@ chat: $(INSTALLED) ## talk to a server that runs, by default the one that `make 
 
 trace: $(INSTALLED) $(FETCHED) ## show each step of PROMPT as a table of marks and blocks
 	@exec $(VENV)/bin/tidemark trace "$$PROMPT" --model '$(MODEL)' $(ARGS)
+
+doctor: $(INSTALLED) ## say what this machine has, how MODEL fits it (the default one if it was fetched), and what to change
+	@exec $(VENV)/bin/tidemark doctor $(if $(or $(filter-out $(DEFAULT_MODEL),$(MODEL)),$(wildcard $(MODEL))),'$(MODEL)') \
+	  $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)
 
 model: $(DEFAULT_MODEL) ## fetch the default model
 

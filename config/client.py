@@ -11,7 +11,7 @@ from config.flags import add_key
 from config.load import resolve
 
 EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # what a server listens on is no address to call
-_NO_MODEL = {"model.path": Given("-", DEFAULT)}  # a client has none, and the tree can't be without
+NO_MODEL = {"model.path": Given("-", DEFAULT)}  # a client has none, and the tree can't be without
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def resolve_client(namespace: argparse.Namespace, environ: Mapping[str, str] = o
     Raises:
         ConfigError: with one line for each wrong value.
     """
-    server = resolve(namespace, environ, assumed=_NO_MODEL).settings.server
+    server = resolve(namespace, environ, assumed=NO_MODEL).settings.server
     key = server.api_keys[0].get_secret_value() if server.api_keys else None
     if namespace.url is not None:
         return Address(namespace.url, key)

@@ -1,14 +1,15 @@
-"""Commands: tidemark serve, chat, trace and version, each from parsed arguments to an exit code."""
+"""Commands: tidemark serve, chat, trace, doctor and version, each from parsed arguments to an exit code."""
 
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from config.client import add_client_flags, resolve_client
+from config.client import NO_MODEL, add_client_flags, resolve_client
 from config.errors import ConfigError
 from config.flags import add_flags, add_model
 from config.load import Loaded, resolve
@@ -16,6 +17,8 @@ from config.render import render
 from engine.build import Built, build
 from engine.errors import EngineError
 from server.console import Console
+from server.doctor.examine import Probes, examine
+from server.doctor.report import MAX_WIDTH, as_json, as_text, prevents
 from server.logs import open_log
 from server.serve import leave_at_once, load_failure, serve
 from server.terminal.client import Client
@@ -48,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="serve a model", description=_SERVE, epilog=_SOURCES))
     _add_chat(commands.add_parser("chat", help="talk to a running server", description=_CHAT))
     _add_trace(commands.add_parser("trace", help="show each step of a prompt", description=_TRACE, epilog=_SOURCES))
+    _add_doctor(commands.add_parser("doctor", help="look at this machine", description=_DOCTOR, epilog=_SOURCES))
     commands.add_parser("version", help="print the version").set_defaults(command=_version)
     return parser
 
@@ -64,6 +68,10 @@ _CHAT = (
 _TRACE = (
     "Run PROMPT through the engine and print each step: the chunk of positions, the four marks, the tokens "
     "chosen, the blocks with their owners, and what became of drafts."
+)
+_DOCTOR = (
+    "Look at this machine, the installation, the port and MODEL, and say what to change. Nothing is fetched or served. "
+    "Exit 1: something would prevent serving."
 )
 _SOURCES = "Every setting may also come from a TOML file or the environment; see --print-config."
 
@@ -101,6 +109,14 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", action="store_true", help="take prompts as they are, without the chat template")
     add_flags(parser)
     parser.set_defaults(command=_trace)
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tidemark doctor [MODEL] [options]"
+    add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_flags(parser)
+    parser.set_defaults(command=_doctor)
 
 
 def _count(text: str) -> int:
@@ -153,6 +169,19 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
         return 1
     console.clear()
     return _show(built, options, console)
+
+
+def _doctor(arguments: argparse.Namespace, console: Console) -> int:
+    loaded = resolve(arguments, assumed=NO_MODEL)
+    if loaded.print_config:
+        return _print_config(loaded)
+    open_log(level="error", stream=console)  # what the engine would warn of is told as a finding
+    _end_at_once_on_interrupt()
+    sections = examine(loaded.settings, lambda text: console.progress(f"tidemark: {text}"), Probes())
+    console.clear()
+    width = shutil.get_terminal_size((MAX_WIDTH, 0)).columns
+    sys.stdout.write(as_json(sections) if arguments.json else as_text(sections, width=width))
+    return 1 if prevents(sections) else 0
 
 
 def _end_at_once_on_interrupt() -> None:

@@ -58,6 +58,7 @@ class Assembly:
     vocabulary_size: int
     runs_on: str
     row_tile: int | None  # rows that are computed together, where the first costs most
+    is_native: bool  # whether kernels compute it, with matrices in the bits of the file
     make_forward: Callable[[Sizes], ModelForward]
     draft_model: DraftModelInfo | None = None
 
@@ -86,6 +87,7 @@ def assemble(
         vocabulary_size=opened.config.vocab_size,
         runs_on=str(verdict.path),
         row_tile=None if kernels is None else kernels.row_tile,
+        is_native=kernels is not None,
         make_forward=make,
     )
 

@@ -35,6 +35,17 @@ def locate_model(path: str, progress: Callable[[str], None]) -> Path:
     return _fetch(path, progress)
 
 
+def locate_here(path: str) -> Path | None:
+    """What `path` names on this machine, where `locate_model` looks first; None for a hub id that was never fetched."""
+    here = Path(path).expanduser()
+    if here.exists() or here.suffix == ".gguf" or not HUB_ID.fullmatch(path):
+        return here
+    try:
+        return Path(snapshot_download(path, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
 def _fetch(hub_id: str, progress: Callable[[str], None]) -> Path:
     progress(f"looking for {hub_id} on the hub")
     try:

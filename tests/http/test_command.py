@@ -197,3 +197,32 @@ def test_a_reader_that_leaves_ends_a_trace_quietly(model: Path) -> None:
     assert process.returncode in (0, 1)
     assert "Traceback" not in said
     assert "Exception ignored" not in said
+
+
+def test_a_doctor_finds_nothing_that_prevents_serving(model: Path) -> None:
+    done = tidemark("doctor", str(model), "--port", "0")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.splitlines()[0] == "tidemark: importing torch"
+    assert f"straight-line decoder, {FASTEST}; a small copy answered as transformers does" in " ".join(
+        done.stdout.split()
+    )
+    assert done.stdout.splitlines()[-1].startswith("Nothing here would prevent serving")
+
+
+def test_a_doctor_tells_programs_what_prevents_serving(tmp_path: Path) -> None:
+    (tmp_path / "x.gguf").write_bytes(b"no model")
+
+    done = tidemark("doctor", "--json", "--model", str(tmp_path / "x.gguf"), "--port", "0")
+
+    body = json.loads(done.stdout)
+    (finding,) = body["sections"][-1]["findings"]
+    assert (done.returncode, body["serves"]) == (1, False)
+    assert (finding["grade"], finding["text"].endswith("x.gguf is no GGUF file: it has 8 bytes")) == ("fault", True)
+
+
+def test_a_doctor_prints_the_settings_that_it_would_judge() -> None:
+    done = tidemark("doctor", "--print-config", "--port", "81")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "port = 81" in done.stdout

@@ -7,7 +7,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, Repo
 
 from engine.errors import ModelNotFound
 from engine.model import locate
-from engine.model.locate import locate_model, one_line
+from engine.model.locate import locate_here, locate_model, one_line
 
 RESPONSE = httpx2.Response(404, request=httpx2.Request("GET", "http://hub.invalid"))
 
@@ -122,3 +122,17 @@ def test_an_error_in_one_line_is_bounded_and_never_empty() -> None:
     assert one_line(ValueError("one:\n  two")) == "one: two"
     assert one_line(ValueError("x" * 1000)) == "x" * 200
     assert one_line(ValueError()) == "ValueError"
+
+
+def test_what_is_here_is_found_without_asking_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached = tmp_path / "cached"
+
+    def from_cache(_hub_id: str, *, local_files_only: bool) -> str:
+        assert local_files_only
+        return str(cached)
+
+    monkeypatch.setattr(locate, "snapshot_download", from_cache)
+
+    assert locate_here(str(tmp_path)) == tmp_path
+    assert locate_here("x.gguf") == Path("x.gguf")
+    assert locate_here("org/fetched") == cached
