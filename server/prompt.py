@@ -22,6 +22,7 @@ from server.wire.embeddings import EmbeddingRequest
 
 MAX_ARGUMENTS_DEPTH = 64  # templates walk arguments recursively
 STRETCH = 65_536  # characters of a far too long text that are encoded at once
+MAX_COUNTED = 1 << 22  # characters of a text that need not fit a context; a pass over it takes 100 bytes for each
 FAR_TOO_LONG = 4  # contexts; a text cut in stretches has a few tokens more, a template may leave text out
 
 Encode = Callable[[Mapping[str, object]], tuple[int, ...]]  # a conversation's tokens, by the template's variables
@@ -219,8 +220,9 @@ async def _given_prompt(tokenizer: Tokenizer, given: str | list[int], *, add_spe
 
 
 async def text_prompt(tokenizer: Tokenizer, text: str, *, add_special: bool) -> Prompt:
-    """A text; the empty one starts from BOS, if the model has one."""
+    """A text of whatever length; the empty one starts from BOS, if the model has one."""
     with blaming("prompt"):
+        await _refuse_far_too_long(tokenizer, [text], None)
         return await _text_prompt(tokenizer, text, add_special=add_special)
 
 
@@ -236,7 +238,13 @@ async def _text_prompt(tokenizer: Tokenizer, text: str, *, add_special: bool) ->
 
 async def _refuse_far_too_long(tokenizer: Tokenizer, texts: list[str], context: int | None) -> None:
     """Refuse texts of many times the context before one pass over them takes gigabytes."""
-    if context is not None and sum(map(len, texts)) > max(STRETCH, FAR_TOO_LONG * context):
+    num_characters = sum(map(len, texts))
+    if context is None:
+        if num_characters > MAX_COUNTED:
+            raise PromptError(
+                f"{num_characters} characters are too many to be tokenized at once, at most {MAX_COUNTED}"
+            )
+    elif num_characters > max(STRETCH, FAR_TOO_LONG * context):
         await asyncio.to_thread(_count_stretches, tokenizer, texts, context)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from server.errors import ApiError, unsupported
 from server.rules import wrong
-from server.wire.chat import ChatRequest, FunctionBody, FunctionTool
+from server.wire.chat import FunctionBody, FunctionTool, ToolFields
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Offer:
 NOTHING = Offer()
 
 
-def offer_of(body: ChatRequest) -> Offer:
+def offer_of(body: ToolFields) -> Offer:
     """What a body offers, or an ApiError that says what of it can't be."""
     functions = tuple(tool.function for tool in body.tools or () if isinstance(tool, FunctionTool))
     if num_dropped := len(body.tools or ()) - len(functions):

@@ -15,6 +15,7 @@ from server.prompt import Prompt, chat_prompt, text_prompt
 from server.respond import json_response
 from server.rules import check_template, wrong
 from server.service import Loaded, Service
+from server.tools import offer_of
 from server.wire.tokens import DetokenizeAnswer, DetokenizeRequest, TokenizeAnswer, TokenizeRequest
 
 router = APIRouter(tags=["tokens"])
@@ -42,8 +43,17 @@ async def _prompt_of(loaded: Loaded, body: TokenizeRequest) -> Prompt:
         raise wrong("messages", "goes against `prompt`")
     if body.messages is not None:
         check_template(body)
-        return await chat_prompt(loaded.tokenizer, body.messages, body, loaded.dialect)
+        return await chat_prompt(
+            loaded.tokenizer,
+            body.messages,
+            body,
+            loaded.dialect,
+            tools=offer_of(body).shown,
+            variables=loaded.dialect.effort(body.reasoning_effort),
+        )
     if body.prompt is not None:
+        if body.tools:
+            raise wrong("tools", "needs `messages`")
         return await text_prompt(loaded.tokenizer, body.prompt, add_special=body.add_special_tokens is not False)
     raise wrong("prompt", "is required, or `messages`")
 

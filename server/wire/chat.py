@@ -158,7 +158,16 @@ class TemplateFields(Wire):
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     chat_template_kwargs: dict[str, object] | None = None
+    reasoning_effort: str | None = Field(default=None, description="for templates that know it; none: no thinking")
     chat_template: object = Field(default=None, description="refused")
+
+
+class ToolFields(Wire):
+    """What the model may call."""
+
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = Field(default=None, description="false: one call at most")
 
 
 class Prediction(Wire):
@@ -168,7 +177,7 @@ class Prediction(Wire):
     content: Content
 
 
-class ChatRequest(SamplingFields, TemplateFields, StructureFields):
+class ChatRequest(SamplingFields, TemplateFields, ToolFields, StructureFields):
     """The body of `POST /v1/chat/completions`."""
 
     messages: Messages
@@ -176,10 +185,6 @@ class ChatRequest(SamplingFields, TemplateFields, StructureFields):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = Field(default=None, description="wins over max_tokens")
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    tools: Tools | None = None
-    tool_choice: ToolChoice | None = None
-    parallel_tool_calls: bool | None = Field(default=None, description="false: one call at most")
-    reasoning_effort: str | None = Field(default=None, description="for templates that know it; none: no thinking")
     functions: list[object] | None = None
     function_call: object = None
     modalities: Annotated[list[str], Field(fail_fast=True)] | None = None

@@ -1,13 +1,17 @@
 """Tokenize and detokenize: bodies and answers."""
 
+from typing import Annotated
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from server.wire.base import Tokens, Wire
-from server.wire.chat import Messages, TemplateFields
+from server.wire.chat import Messages, TemplateFields, ToolFields
+
+MAX_TOKENS = 1 << 22  # as many as the longest text that is taken can have
 
 
-class TokenizeRequest(TemplateFields):
+class TokenizeRequest(TemplateFields, ToolFields):
     """The body of `POST /tokenize`: either a prompt or messages."""
 
     model: str | None = None
@@ -33,7 +37,7 @@ class DetokenizeRequest(Wire):
     """The body of `POST /detokenize`."""
 
     model: str | None = None
-    tokens: Tokens
+    tokens: Annotated[Tokens, Field(max_length=MAX_TOKENS)]
 
 
 class DetokenizeAnswer(TypedDict):

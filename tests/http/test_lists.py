@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from server.prompt import MAX_COUNTED
 from server.service import Service
-from tests.fakes import CONTEXT, FakeEngine, FakeTokenizer, Script, make_service, make_settings
+from tests.fakes import CONTEXT, TEMPLATE, FakeEngine, FakeTokenizer, Script, make_service, make_settings
 from tests.http.clients import client_of
 
 pytestmark = pytest.mark.anyio
@@ -65,10 +66,48 @@ async def test_messages_become_the_tokens_that_a_chat_would_have() -> None:
     assert tokenizer.calls[0]["messages"] == [{"role": "system", "content": "be brief"}]
 
 
+TOOLS = [{"type": "function", "function": {"name": "f"}}, {"type": "web_search"}]
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, "{{ messages }} {{ enable_thinking }}"])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"tools": TOOLS}, {"tools": TOOLS, "tool_choice": "none"}, {"reasoning_effort": "none"}],
+)
+async def test_a_conversation_that_is_counted_is_the_one_that_is_answered(
+    template: str, fields: dict[str, object]
+) -> None:
+    tokenizer = FakeTokenizer(chat_template=template)
+    body = {"model": "org/tiny", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1, **fields}
+
+    async with client_of(make_service(tokenizer=tokenizer)) as client:
+        await client.post("/tokenize", json=body)
+        await client.post("/v1/chat/completions", json=body)
+
+    counted, answered = tokenizer.calls
+    assert counted == answered
+
+
+async def test_a_text_that_takes_gigabytes_to_tokenize_is_refused_with_the_numbers() -> None:
+    text = "x" * (MAX_COUNTED + 1)
+
+    async with client_of(make_service()) as client:
+        for body, param in (
+            ({"prompt": text}, "prompt"),
+            ({"messages": [{"role": "user", "content": text}]}, "messages"),
+        ):
+            answer = await client.post("/tokenize", json=body)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["param"] == param
+            assert str(MAX_COUNTED) in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
         ("/tokenize", {}, "prompt"),
+        ("/tokenize", {"prompt": "x", "tools": TOOLS}, "tools"),
+        ("/tokenize", {"messages": [{"role": "user", "content": "x"}], "tool_choice": "required"}, "tool_choice"),
         ("/tokenize", {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}, "messages"),
         ("/tokenize", {"prompt": 5}, "prompt"),
         ("/tokenize", {"messages": []}, "messages"),
