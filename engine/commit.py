@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from engine.cache.tables import BlockTables
 from engine.draft.drafts import Drafts
-from engine.errors import EngineError, GrammarFailed
+from engine.errors import EngineError
 from engine.grammar.grammars import Grammars
 from engine.ledger import Accepted, Computed
 from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob
@@ -103,8 +103,7 @@ class Commit:
         accepted: list[int] = []
         for token, logprob in chosen:
             if not self._grammars.take(sequence, token):
-                error = GrammarFailed(request_id=sequence.request.id, reason=self._grammars.failure(sequence))
-                return tuple(accepted), _Stop(FinishReason.ERROR, error=error)
+                return tuple(accepted), _Stop(FinishReason.ERROR, error=self._grammars.failure(sequence))
             accepted.append(token)
             sequence.tokens.append(token)
             output.held.append((token, logprob))

@@ -96,9 +96,9 @@ class StepFailed(RequestFailed):
 class GrammarFailed(RequestFailed):
     """The request's grammar could not be followed any further."""
 
-    def __init__(self, *, request_id: str, reason: str) -> None:
-        super().__init__(f"the grammar of request {request_id} allows nothing more: {reason}")
-        self.request_id, self.reason = request_id, reason
+    def __init__(self, *, name: str, reason: str) -> None:
+        super().__init__(f"{name or 'the grammar'}: nothing may follow what was said: {reason}")
+        self.name, self.reason = name, reason
 
 
 class SlowReader(RequestFailed):

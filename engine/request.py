@@ -1,6 +1,6 @@
 """The frozen values that cross the engine's border: what is asked, and what comes back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from engine.errors import EngineError
@@ -71,10 +71,16 @@ class Syntax(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What the outputs of a request must match, as text; a schema is JSON."""
+    """What the outputs of a request must match, as text; a schema is JSON.
+
+    `parts` are named grammars that a Lark grammar has in it: `@name` is one of them as a whole. `name` is what
+    whoever asked calls the grammar, for errors.
+    """
 
     syntax: Syntax
     source: str
+    parts: tuple[tuple[str, "Grammar"], ...] = ()
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ MAX_CALLS = 16  # of an answer that is nothing else: a small model may write cal
 ANYTHING = '{"type":"object"}'
 
 _TEXT = "tm_text: TM_TEXT\nTM_TEXT: /(.|\\n)*/\nTM_SPACE: /[ \\n]{0,4}/"
-_START = re.compile(r"^start(?=\s*:)", re.MULTILINE)
-_TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|#)[^\n]*')  # strings, expressions and comments
 
 
 class Spelling:
@@ -80,8 +78,7 @@ def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, diale
         return Shape(None, reader)
     if format is None and thinking is None:
         return Shape(asked, reader)
-    embedded = behind_thinking(asked, offer, format, thinking, spelling)
-    return Shape(asked, AnswerReader()) if embedded is None else Shape(embedded, reader)
+    return Shape(behind_thinking(asked, offer, format, thinking, spelling), reader)
 
 
 # -- what an answer may be ------------------------------------------------------------------------
@@ -95,17 +92,15 @@ def required_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, 
 
 def behind_thinking(
     asked: Asked, offer: Offer, format: CallFormat | None, thinking: Thinking | None, spelling: Spelling
-) -> Asked | None:
-    """What was asked for, or calls in its place, behind reasoning; None where its grammar can't be put into another."""
-    answer = _embedded(asked.grammar)
-    if answer is None:
-        return None
-    rules = [answer]
+) -> Asked:
+    """What was asked for, or calls in its place, behind reasoning."""
+    rules = ["tm_answer: @tm_asked"]
     if offer.callable and format is not None:
         rules += ["tm_said: tm_answer | tm_calls", *_calls(offer, format, spelling, led=True)]
     else:
         rules.append("tm_said: tm_answer")
-    return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), asked.param)
+    whole = _grammar([*_thinking(thinking, spelling, "tm_said"), *rules])
+    return Asked(replace(whole, parts=(("tm_asked", asked.grammar),)), asked.param)
 
 
 def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
@@ -190,23 +185,3 @@ def arguments_schema(function: FunctionBody) -> str:
     if function.parameters.get("type", "object") != "object":
         an_object = {"allOf": [an_object]}  # beside its own type
     return orjson.dumps(an_object | function.parameters).decode()
-
-
-def _embedded(grammar: Grammar) -> str | None:
-    """The rule `tm_answer` of a grammar, if it can be one of another's."""
-    match grammar.syntax:
-        case Syntax.JSON_SCHEMA:
-            return f"tm_answer: %json {grammar.source}"
-        case Syntax.REGEX:
-            return f"tm_answer: /{_in_slashes(grammar.source)}/"
-        case Syntax.LARK if len(re.findall(r"\bstart\b|%llguidance", _TEXTS.sub("", grammar.source))) == 1:
-            rule, num_rules = _START.subn("tm_answer", grammar.source)
-            return rule if num_rules else None
-        case _:
-            return None
-
-
-def _in_slashes(expression: str) -> str:
-    """An expression between slashes: those within are escaped, and line feeds are spelled."""
-    parts = re.findall(r"\\.|[^\\]", expression, re.DOTALL)
-    return "".join({"/": "\\/", "\n": "\\n"}.get(part, part) for part in parts)

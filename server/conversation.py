@@ -15,6 +15,7 @@ from server.service import Loaded
 from server.structure import grammar_of, settled
 from server.tools import offer_of
 from server.wire.chat import ChatRequest
+from server.words import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,11 @@ class Conversation:
     shown_special_ids: frozenset[int]
 
 
-async def converse(id: str, body: ChatRequest, loaded: Loaded) -> Conversation:
-    """Check a body and make its requests; `id` is the answer's. Errors name the chat body's fields."""
+async def converse(id: str, body: ChatRequest, loaded: Loaded, names: Names = ()) -> Conversation:
+    """Check a body and make its requests; `id` is the answer's.
+
+    Errors name the chat body's fields; those of an answer that has begun name what `names` makes of them.
+    """
     check_chat(body)
     asked, offer = grammar_of(body), offer_of(body)
     if offer.required and loaded.dialect.format is None:
@@ -50,7 +54,7 @@ async def converse(id: str, body: ChatRequest, loaded: Loaded) -> Conversation:
     shape = shape_of(asked, offer, thinking, loaded.dialect)
     wanted = Wanted(
         prediction=prediction,
-        grammar=await settled(loaded.engine, shape.asked),
+        grammar=await settled(loaded.engine, shape.asked, names),
         max_tokens=chat_max_tokens(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         prompt_logprobs=body.prompt_logprobs,

@@ -156,6 +156,8 @@ def from_engine(error: EngineError, *, param: str | None = None) -> ApiError:
             param = field
         case VariableReserved(name=name):
             param = f"chat_template_kwargs.{name}"
+        case GrammarFailed(name=name):
+            param = name or None
         case _:
             pass
     return ApiError(

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -13,6 +13,7 @@ from server.door import EngineDoor
 from server.errors import blaming, unsupported
 from server.rules import wrong
 from server.wire.sampling import ResponseFormat, StructuredOutputs, StructureFields
+from server.words import Names, name_of
 
 MAX_SCHEMA_DEPTH = 64
 
@@ -35,13 +36,16 @@ def grammar_of(body: StructureFields) -> Asked | None:
     return asked[0] if asked else None
 
 
-async def settled(engine: EngineDoor, asked: Asked | None) -> Grammar | None:
-    """Have the engine make the grammar ready; what it refuses is the client's 400 that names the field."""
+async def settled(engine: EngineDoor, asked: Asked | None, names: Names = ()) -> Grammar | None:
+    """Have the engine make the grammar ready; what it refuses is the client's 400 that names the field.
+
+    `names` are those of a body that was translated: what fails later is named by them as well.
+    """
     if asked is None:
         return None
     with blaming(asked.param):
         await engine.prepare(asked.grammar)
-    return asked.grammar
+    return replace(asked.grammar, name=name_of(asked.param, names))
 
 
 def _all_asked(body: StructureFields) -> Iterator[Asked]:

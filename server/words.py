@@ -16,10 +16,11 @@ def in_words_of(names: Names) -> Iterator[None]:
         yield
     except ApiError as error:
         param = error.body["param"]
-        raise error if param is None else error.renamed(_name(param, names)) from None
+        raise error if param is None else error.renamed(name_of(param, names)) from None
 
 
-def _name(param: str, names: Names) -> str:
+def name_of(param: str, names: Names) -> str:
+    """What the client calls a field of the translated body."""
     for pattern, name in names:
         if pattern.fullmatch(param):
             return pattern.sub(name, param)

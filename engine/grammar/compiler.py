@@ -61,7 +61,7 @@ class Compiler:
         return self._kept[grammar]
 
     def _check_size(self, grammar: Grammar) -> None:
-        size, most = len(grammar.source.encode()), self._limits.max_bytes
+        size, most = _size_bytes(grammar), self._limits.max_bytes
         if size > most:
             reason = f"it has {size} bytes, at most {most} are taken"
             raise GrammarRefused(syntax=grammar.syntax.value, reason=reason)
@@ -83,3 +83,7 @@ class Compiler:
         self._kept.move_to_end(grammar)
         if len(self._kept) > self._limits.max_kept:
             self._kept.popitem(last=False)
+
+
+def _size_bytes(grammar: Grammar) -> int:
+    return len(grammar.source.encode()) + sum(_size_bytes(part) for _, part in grammar.parts)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from engine.errors import GrammarRefused
+from engine.errors import GrammarFailed, GrammarRefused
 from engine.grammar.compiler import Compiler
 from engine.grammar.masks import MaskWork, make_masks
 from engine.grammar.matcher import Compiled, Matcher
@@ -76,11 +76,12 @@ class Grammars:
         record = self._records.get(sequence.id)
         return record is not None and record.matcher.is_over
 
-    def failure(self, sequence: Sequence) -> str:
+    def failure(self, sequence: Sequence) -> GrammarFailed:
         """Why nothing more could be taken."""
-        record = self._records.get(sequence.id)
+        record, grammar = self._records.get(sequence.id), sequence.request.grammar
         assert record is not None, "who has no grammar takes anything"
-        return record.matcher.failure or "no token of the vocabulary fits"
+        assert grammar is not None, "who has no grammar takes anything"
+        return GrammarFailed(name=grammar.name, reason=record.matcher.failure or "no token of the vocabulary fits")
 
     # -- what may come next -------------------------------------------------------------------
 

@@ -1,51 +1,39 @@
 """llguidance: grammars for one tokenizer's tokens. The only module that knows it, imported with the first grammar."""
 
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence as Run
 from dataclasses import dataclass
-from typing import assert_never
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from engine.errors import GrammarRefused
+from engine.grammar.bounds import MAX_REPEATS
 from engine.grammar.grammars import end_ids_of
-from engine.grammar.schema import demanding
-from engine.request import Grammar, Syntax
+from engine.grammar.translate import Ends, pieces_of, translated
+from engine.request import Grammar
 from engine.text import Tokenizer, Vocabulary
 
-# Between two parts of JSON: a space, or a line feed and an indentation. Without a bound a model may write it for ever.
-WHITESPACE = r"( |\r?\n[ \t]{0,32})?"
-JSON_OPTIONS: dict[str, object] = {
-    "whitespace_pattern": WHITESPACE,
-    "item_separator": ",",
-    "key_separator": ":",
-    "coerce_one_of": True,  # its branches can't be told apart while writing; any of them is taken
-    "lenient": False,  # what it does not know it refuses, and never leaves out
-}
 LIMITS = LLParserLimits(
-    max_lexer_states=50_000, verbose_errors=False
+    max_lexer_states=MAX_REPEATS, verbose_errors=False
 )  # 100 MB at most for a grammar; usual are hundreds
 MAX_REASON_CHARACTERS = 200
 EMPTY = "NoExtensionBias"  # what the library says of a grammar that nothing matches
-
-# What a Lark grammar is made of where `%json` may stand: strings, expressions, comments, and itself.
-_PARTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<json>%json\b\s*)')
 
 
 class Guidance:
     """Implements `Library` over one tokenizer."""
 
-    def __init__(self, tokenizer: LLTokenizer) -> None:
+    def __init__(self, tokenizer: LLTokenizer, ends: Ends) -> None:
         self._tokenizer = tokenizer
+        self._ends = ends
 
     def compile(self, grammar: Grammar) -> "GuidanceCompiled":
         """See `Library`."""
         try:
-            text = translated(grammar)
+            text, pieces = translated(grammar, self._ends), list(pieces_of(grammar))
         except Exception as error:  # noqa: BLE001  # other people's code; what it says is for the client
             raise _refused(grammar, str(error) or "it is nested too deep") from None
+        for piece in pieces:
+            self.compile(piece)
         matcher = LLMatcher(self._tokenizer, text, log_level=0, limits=LIMITS)
         if fault := _fault(matcher):
             raise _refused(grammar, fault)
@@ -102,40 +90,6 @@ class GuidanceMatcher:
 
 
 # -- grammars -------------------------------------------------------------------------------------
-
-
-def translated(grammar: Grammar) -> str:
-    """The grammar as the library takes it, with bounded whitespace in every schema. Raises what is wrong."""
-    match grammar.syntax:
-        case Syntax.JSON_SCHEMA:
-            return LLMatcher.grammar_from_json_schema(_with_options(json.loads(grammar.source)))
-        case Syntax.REGEX:
-            return LLMatcher.grammar_from_regex(grammar.source)
-        case Syntax.LARK:
-            return LLMatcher.grammar_from_lark(_with_options_inside(grammar.source))
-        case Syntax.GBNF:
-            return LLMatcher.grammar_from_lark(gbnf_to_lark(grammar.source))
-    assert_never(grammar.syntax)
-
-
-def _with_options(schema: object) -> str:
-    """A schema as text, with our options in the place of its own."""
-    if schema is True:
-        schema = {}
-    if not isinstance(schema, dict):
-        raise ValueError("a schema is an object")  # noqa: TRY004  # the client's text is wrong, not our types
-    return json.dumps({**demanding(schema), "x-guidance": JSON_OPTIONS})
-
-
-def _with_options_inside(lark: str) -> str:
-    """A Lark grammar with our options in every schema that it embeds."""
-    text, last = [], 0
-    for part in _PARTS.finditer(lark):
-        if part["json"] is not None and part.start() >= last:
-            schema, end = json.JSONDecoder().raw_decode(lark, part.end())
-            text += [lark[last : part.end()], _with_options(schema)]
-            last = end
-    return "".join([*text, lark[last:]])
 
 
 def _fault(matcher: LLMatcher) -> str:
@@ -203,4 +157,5 @@ def guidance_for(tokenizer: Tokenizer) -> Guidance:
     """The library for a model's tokenizer; takes a moment."""
     ends = end_ids_of(tokenizer)
     tokens = Tokens(tokenizer.vocabulary, ends, lambda text: tokenizer.encode(text, add_special_tokens=False))
-    return Guidance(LLTokenizer(tokens, eos_token=sorted(ends)))  # type: ignore[arg-type]  # it takes any such object
+    spelled = {id: tokens.tokens[id].decode(errors="replace") for id in ends}
+    return Guidance(LLTokenizer(tokens, eos_token=sorted(ends)), spelled)  # type: ignore[arg-type]  # any such object

@@ -1,6 +1,6 @@
 """JSON schemas as the library takes them: without what demands nothing, which it would refuse."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})  # names to schemas
 _DATA = frozenset({"const", "enum", "default", "examples", "example"})  # values, whatever they look like
@@ -20,6 +20,24 @@ _FORMATS = frozenset(
 def demanding(schema: Mapping[str, object]) -> dict[str, object]:
     """The schema without keywords that allow everything, and with the type of `oneOf`'s branches that mean objects."""
     return _Demanding(schema).schema(schema)
+
+
+def subschemas(schema: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """A schema, and all within it."""
+    yield schema
+    for key, value in schema.items():
+        if key in _DATA:
+            continue
+        within = (
+            value.values()
+            if key in _NAMED and isinstance(value, dict)
+            else value
+            if isinstance(value, list)
+            else [value]
+        )
+        for part in within:
+            if isinstance(part, dict):
+                yield from subschemas(part)
 
 
 class _Demanding:

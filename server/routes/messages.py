@@ -83,4 +83,4 @@ async def count_tokens(request: Request) -> Response:
 async def _conversation(id: str, body: ConversationFields, loaded: Loaded) -> Conversation:
     chat = await asyncio.to_thread(chat_body, body)
     with in_words_of(NAMES):
-        return await converse(id, chat, loaded)
+        return await converse(id, chat, loaded, NAMES)

@@ -179,7 +179,7 @@ def _loaded(service: Service, body: ConversationFields) -> Loaded:
 
 async def _conversation(id: str, chat: ChatRequest, loaded: Loaded) -> Conversation:
     with in_words_of(NAMES):
-        return await converse(id, chat, loaded)
+        return await converse(id, chat, loaded, NAMES)
 
 
 def _reply(id: str, chat: ChatRequest, conversation: Conversation, loaded: Loaded, service: Service) -> Reply:

@@ -153,12 +153,14 @@ def test_a_grammar_that_leads_nowhere_ends_the_request_with_an_error_and_what_th
     parts = Parts(ROOMY)
     other = parts.run(a_request((7, 7), id="other", max_tokens=8))
 
-    _, outcomes, sequence = served(parts, asking(DEAD_END, 2, Stopping(max_tokens=20)))
+    _, outcomes, sequence = served(parts, asking(replace(DEAD_END, name="guided"), 2, Stopping(max_tokens=20)))
 
     ends = [advance.delta for advance in outcomes[-1].advances if advance.sequence == sequence.id]
     assert ends[0] is not None
     assert ends[0].end is not None
     assert isinstance(ends[0].end.error, GrammarFailed)
+    assert (ends[0].end.error.name, ends[0].end.error.reason) == ("guided", "no token of the vocabulary fits")
+    assert sequence.request.id not in str(ends[0].end.error)
     assert ends[0].end.usage.output_tokens == sequence.num_outputs == 4
     parts.step_until(lambda: other.state is State.FINISHED)
 

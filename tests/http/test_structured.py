@@ -88,6 +88,31 @@ def test_a_completion_matches_what_was_asked_for(client: httpx.Client, fields: J
     assert re.fullmatch(pattern.replace("|>", r"\|>").replace("<|", r"<\|"), choice["text"])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"structured_outputs": {"regex": "(x|y)a{40000}"}}, "[xy]a+"),
+        ({"structured_outputs": {"grammar": 'start: "no"+ x{100}\nx: y{100}\ny: z{100}\nz: "e"'}}, "(no)+e*"),
+    ],
+)
+def test_an_answer_that_has_to_go_on_for_long_ends_with_its_room(
+    client: httpx.Client, fields: Json, said: str, stream: bool
+) -> None:
+    body = chat("Hi", max_tokens=12, stream=stream, **fields)
+
+    if stream:
+        chunks = chunks_of(client.post(CHAT, json=body).text)
+        text = "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
+        reason = chunks[-1]["choices"][0]["finish_reason"]
+    else:
+        choice = choice_of(client, CHAT, body)
+        text, reason = choice["message"]["content"], choice["finish_reason"]
+
+    assert re.fullmatch(said, text)
+    assert reason == "length"
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
@@ -100,6 +125,11 @@ def test_a_completion_matches_what_was_asked_for(client: httpx.Client, fields: J
         ({"guided_regex": "("}, "guided_regex"),
         ({"structured_outputs": {"grammar": "start: nothing"}}, "structured_outputs.grammar"),
         ({"guided_regex": "a" * 300_000}, "guided_regex"),
+        ({"structured_outputs": {"regex": "x*a{100000000}"}}, "structured_outputs.regex"),
+        ({"structured_outputs": {"regex": "(x|y)+(a{1000}){1000}{1000}"}}, "structured_outputs.regex"),
+        ({"structured_outputs": {"grammar": "start: <|im_end|>"}}, "structured_outputs.grammar"),
+        ({"structured_outputs": {"grammar": 'start: "a" <[0-5]> "b"'}}, "structured_outputs.grammar"),
+        ({"guided_json": {"properties": {"a": {"pattern": "^b{99999}$"}}, "required": ["a"]}}, "guided_json"),
     ],
 )
 def test_what_can_t_be_followed_is_refused_before_the_stream_begins(

@@ -74,6 +74,13 @@ READING_TESTS = (
     "tests/server/test_calling.py",
     "tests/http/test_tools.py",
 )
+GRAMMAR_TESTS = (
+    "--hypothesis-profile=mutant",
+    "tests/engine/grammar",
+    "tests/server/test_structure.py",
+    "tests/server/test_calling.py",
+    "tests/http/test_failed_grammars.py",
+)
 DRAFT_MODEL_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/draft",
@@ -141,6 +148,8 @@ def tests_for(mutant: Mutant) -> tuple[str, ...]:
         return RECURRENT_TESTS
     if mutant.fault == "draft model":
         return DRAFT_MODEL_TESTS
+    if mutant.fault == "grammar":
+        return GRAMMAR_TESTS
     if mutant.fault == "reading":
         return READING_TESTS
     if mutant.native:

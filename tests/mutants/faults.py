@@ -422,6 +422,31 @@ MUTANTS = (
         ("engine/grammar/masks.py", "MaskWork._mask", "*self.endless}", "}"),
     ),
     mutant(
+        "grammar",
+        "what is repeated too often is found where the answer comes to it",
+        ("engine/grammar/bounds.py", "_checked", "repeats > MAX_REPEATS", "repeats > 10**99"),
+    ),
+    mutant(
+        "grammar",
+        "what is within a grammar is compiled where the answer comes to it",
+        ("engine/grammar/guidance.py", "Guidance.compile", "for piece in pieces:", "for piece in pieces[:0]:"),
+    ),
+    mutant(
+        "grammar",
+        "a grammar may have a token in its middle that ends the answer",
+        ("engine/grammar/translate.py", "_written", ") is not None:", ") == 0:"),
+    ),
+    mutant(
+        "grammar",
+        "what must come next is looked for however far away it is",
+        ("engine/grammar/translate.py", "_lark", "repeats <= MAX_FORESEEN", "repeats"),
+    ),
+    mutant(
+        "grammar",
+        "a grammar that fails late does not say which field asked for it",
+        ("server/structure.py", "settled", "name=name_of(asked.param, names)", "name=''"),
+    ),
+    mutant(
         "law 18",
         "a ban that leaves nothing of the mask wins",
         (

@@ -9,7 +9,7 @@ from engine.request import Grammar, Syntax
 from engine.text import Vocabulary
 from server.calling import Shape, shape_of
 from server.dialect import Dialect, dialect_of
-from server.reading.answer import AnswerReader, Thinking
+from server.reading.answer import Thinking
 from server.reading.calls import write_calls
 from server.reading.formats import FORMATS
 from server.reading.pieces import CallArguments, CallBegun, Reasoning, Text, joined
@@ -239,12 +239,11 @@ def test_an_answer_that_has_to_match_may_be_calls_instead(format: str) -> None:
         (JSON, '{"a":1}'),
         (Grammar(Syntax.REGEX, r"a/b\/c\\"), "a/b/c\\"),
         (Grammar(Syntax.LARK, 'start: "yes" | "no"'), "yes"),
-        (
-            Grammar(
-                Syntax.LARK, '// start\nstart: "start: \\"" | /re-start/ | start_ # or start\nstart_: "%llguidance"'
-            ),
-            "re-start",
-        ),
+        (Grammar(Syntax.LARK, 'start: "yes" | "no " start'), "no no yes"),
+        (Grammar(Syntax.LARK, '%llguidance {}\nstart: "yes"'), "yes"),
+        (Grammar(Syntax.LARK, ' start: "a" "b"\n%ignore " "'), "a b"),
+        (Grammar(Syntax.LARK, "start: /a(bc)*/ tm_said\ntm_said: TM_TEXT\nTM_TEXT: /x/"), "abcx"),
+        (Grammar(Syntax.GBNF, 'root ::= "yes" | "no " root'), "no yes"),
     ],
 )
 def test_what_is_asked_for_comes_behind_the_reasoning(grammar: Grammar, answer: str) -> None:
@@ -258,18 +257,23 @@ def test_what_is_asked_for_comes_behind_the_reasoning(grammar: Grammar, answer: 
 
 
 @pytest.mark.parametrize(
-    "grammar",
+    ("grammar", "answer"),
     [
-        Grammar(Syntax.GBNF, 'root ::= "yes"'),
-        Grammar(Syntax.LARK, 'start: "yes" | "no" start'),
-        Grammar(Syntax.LARK, '%llguidance {}\nstart: "yes"'),
-        Grammar(Syntax.LARK, ' start: "yes"'),
+        (Grammar(Syntax.REGEX, r"[<a-z]+"), "<too"),
+        (Grammar(Syntax.GBNF, 'root ::= "yes" | "no " root'), "no yes"),
+        (Grammar(Syntax.LARK, 'start: "a" "<"\n%ignore " "'), "a <"),
     ],
 )
-def test_a_grammar_that_can_not_be_put_into_another_leaves_no_room_for_reasoning(grammar: Grammar) -> None:
-    asked = Asked(grammar, "x")
+def test_calls_in_the_place_of_an_answer_and_behind_reasoning_whatever_it_has_to_match(
+    grammar: Grammar, answer: str
+) -> None:
+    shape = shape_of(Asked(grammar, "x"), Offer((GO,), (GO,)), TAGS, dialect("hermes"))
+    call = write_calls([("go", "{}")], FORMATS["hermes"])
 
-    assert shape_of(asked, Offer((GO,), (GO,)), TAGS, dialect("hermes")) == Shape(asked, AnswerReader())
+    for thought in ("", "<think>hm</think>\n"):
+        assert matches(shape, thought + answer)
+        assert matches(shape, thought + call)
+        assert not matches(shape, f"{thought}{answer}!")
 
 
 @pytest.mark.parametrize("thinking", [None, TAGS])

@@ -10,6 +10,7 @@ from engine.errors import (
     EmptyPrompt,
     EngineError,
     EngineStopped,
+    GrammarFailed,
     NoChatTemplate,
     QueueFull,
     SlowReader,
@@ -58,6 +59,8 @@ def test_every_class_of_the_engines_tree_has_an_answer(kind: type[EngineError]) 
         error.field = "prompt"
     if isinstance(error, VariableReserved):
         error.name = "tokenize"
+    if isinstance(error, GrammarFailed):
+        error.name = ""
 
     assert from_engine(error).status in (400, 408, 429, 500, 503)
 
@@ -80,6 +83,15 @@ def test_an_unknown_token_names_its_own_field() -> None:
 
 def test_a_reserved_variable_is_named_where_the_client_wrote_it() -> None:
     assert from_engine(VariableReserved("tokenize"), param="messages").body["param"] == "chat_template_kwargs.tokenize"
+
+
+def test_a_grammar_that_failed_names_the_field_that_asked_for_it() -> None:
+    named = from_engine(GrammarFailed(name="guided_regex", reason="too many states"), param="messages")
+    nameless = from_engine(GrammarFailed(name="", reason="too many states"), param="messages")
+
+    assert (named.body["code"], named.body["param"]) == ("grammar_failed", "guided_regex")
+    assert named.body["message"] == "guided_regex: nothing may follow what was said: too many states"
+    assert nameless.body["param"] is None
 
 
 def test_what_passes_says_when_to_come_back() -> None:

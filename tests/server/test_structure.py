@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -76,10 +77,17 @@ def test_text_asks_for_no_structure() -> None:
 
 async def test_the_engine_makes_a_grammar_ready_before_it_is_asked_for_an_answer() -> None:
     engine, grammar = FakeEngine(), Grammar(Syntax.REGEX, "a+")
+    names = ((re.compile("guided_(.*)"), r"text.\1"),)
 
-    assert await settled(engine, Asked(grammar, "guided_regex")) == grammar
+    settled_one = await settled(engine, Asked(grammar, "guided_regex"))
+    renamed = await settled(engine, Asked(grammar, "guided_regex"), names)
+
+    assert settled_one == renamed == grammar
+    assert settled_one is not None
+    assert renamed is not None
+    assert (settled_one.name, renamed.name) == ("guided_regex", "text.regex")
     assert await settled(engine, None) is None
-    assert engine.grammars == [grammar]
+    assert engine.grammars == [grammar, grammar]
 
 
 async def test_what_the_engine_refuses_names_the_field_that_asked_for_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import GrammarRefused
 from engine.grammar.grammars import end_ids_of
-from engine.grammar.guidance import MAX_REASON_CHARACTERS, GuidanceMatcher, Tokens, guidance_for, translated
+from engine.grammar.guidance import MAX_REASON_CHARACTERS, GuidanceMatcher, Tokens, guidance_for
 from engine.request import Grammar, Syntax
 from engine.text import Vocabulary
 from tests.digest import tokens_in
@@ -192,7 +192,10 @@ def test_a_control_token_is_never_text() -> None:
         (Syntax.LARK, "start: thing", "thing"),
         (Syntax.LARK, "start: %json [", "Expecting"),
         (Syntax.LARK, "start: " + "(" * 5_000 + '"a"' + ")" * 5_000, "nested"),
-        (Syntax.LARK, "start: " + " | ".join(f'"a{number}"' for number in range(3_000)), "items"),
+        (Syntax.LARK, "start: " + " | ".join(f'"a{number}"' for number in range(3_000)), "3000 branches"),
+        (Syntax.LARK, 'start: "x"+ %json {"$ref": "#"}', "no text matches it"),
+        (Syntax.LARK, 'start: "a" <eos>', "ends an answer"),
+        (Syntax.LARK, 'start: "x" <[0-300]>', "ends an answer"),
         (Syntax.GBNF, 'root ::= "a" root', "items"),
         (Syntax.GBNF, "root ::= thing", "thing"),
         (Syntax.GBNF, "root ::= " + "(" * 5_000 + '"a"' + ")" * 5_000, "recursion"),
@@ -203,10 +206,50 @@ def test_what_can_t_be_compiled_is_refused_in_one_short_line(syntax: Syntax, sou
         LIBRARY.compile(Grammar(syntax, source))
 
     message = str(refused.value)
-    assert syntax.value in message
+    assert syntax.value in message or "JSON schema" in message, "the schema within"
     assert reason in message
     assert "\n" not in message
     assert len(message) < MAX_REASON_CHARACTERS + 50
+
+
+@pytest.mark.parametrize(
+    ("syntax", "source", "answer"),
+    [
+        (Syntax.REGEX, "(x|y)*a{49000}", "xya"),
+        (Syntax.REGEX, "(a{100}){100}{4}", "a"),
+        (Syntax.LARK, 'start: (A | "c")+ "d" x\nx: "e"{49000}\nA: /a/', "cade"),
+        (Syntax.LARK, 'start: "b" x{100}\nx: y{100}\ny: z{100}\nz: "e"{100}', "be"),
+        (Syntax.GBNF, 'root ::= "c" "e"{49000}', "ce"),
+        (Syntax.JSON_SCHEMA, json.dumps({"type": "string", "pattern": "^(ab|c)(a{100}){100}$"}), '"ca'),
+    ],
+)
+def test_what_goes_on_for_long_is_followed_from_behind_its_beginning(syntax: Syntax, source: str, answer: str) -> None:
+    matcher = behind(matcher_of(source, syntax), answer)
+
+    for _ in range(20):
+        assert not matcher.forced()
+        [next_] = allowed(matcher)
+        assert matcher.take(next_)
+
+
+def test_a_part_is_a_grammar_as_a_whole_whatever_its_syntax_and_its_names() -> None:
+    parts = [
+        Grammar(Syntax.LARK, 'start: a | "<" start ">"\na: "x"'),
+        Grammar(Syntax.LARK, '%llguidance {}\nstart: a\na: "y" "y"\n%ignore " "'),
+        Grammar(Syntax.GBNF, 'root ::= "z" | "z" root'),
+        Grammar(Syntax.REGEX, "[0-9]/"),
+        Grammar(Syntax.JSON_SCHEMA, '{"enum": [true]}'),
+    ]
+    named = tuple((f"p{number}", part) for number, part in enumerate(parts))
+    whole = Grammar(Syntax.LARK, "start: a\na: " + " ".join(f'@{name} "."' for name, _ in named), named)
+
+    assert is_whole(LIBRARY.compile(whole).start(), "<<x>>.y y.zzz.7/.true.")
+    assert not is_whole(LIBRARY.compile(whole).start(), "<<x>.y y.zzz.7/.true.")
+
+
+def test_a_fault_of_a_part_is_found_before_it_is_reached() -> None:
+    with pytest.raises(GrammarRefused, match=r"JSON schema.*no text matches it"):
+        LIBRARY.compile(Grammar(Syntax.LARK, 'start: "x"+ @p', (("p", Grammar(Syntax.JSON_SCHEMA, '{"$ref": "#"}')),)))
 
 
 def test_a_grammar_that_can_t_be_followed_allows_nothing_and_says_why() -> None:
@@ -263,9 +306,3 @@ def test_a_model_without_an_end_has_one_beyond_its_vocabulary() -> None:
     assert end_ids_of(tokenizer) == {EOS + 1}
     assert allowed(behind(matcher, "a")) == [ord("a"), EOS + 1]
     assert BOS not in allowed(matcher)
-
-
-def test_a_schema_s_own_options_do_not_count() -> None:
-    text = translated(Grammar(Syntax.JSON_SCHEMA, '{"x-guidance": {"whitespace_flexible": true, "lenient": true}}'))
-
-    assert '"lenient": false' in text or '"lenient":false' in text
