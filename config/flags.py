@@ -29,6 +29,7 @@ SHORT = {
     "server.port": "--port",
     "server.api_keys": "--api-key",
     "server.cors_origins": "--cors-origins",
+    "server.show_text": "--show-text",
     "server.tool_format": "--tool-format",
     "server.reasoning_format": "--reasoning-format",
     "server.log_level": "--log-level",

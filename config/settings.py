@@ -181,6 +181,9 @@ class ServerSettings(Section):
     reasoning_format: Literal["auto", "think", "mistral", "none"] = Field(
         default="auto", description="the tags around the model's reasoning; auto: as its chat template tells"
     )
+    show_text: bool = Field(
+        default=False, description="let whoever watches the engine see the tokens and texts of others' requests"
+    )
     metrics_need_key: bool = Field(default=False, description="ask for a key at /metrics too")
     vllm_metrics: bool = Field(default=False, description="also give the metrics under vLLM's names")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="what is logged")

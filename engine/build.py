@@ -145,4 +145,5 @@ def _cache_info(layout: Layout, sizes: CacheSizes, block_size: int) -> CacheInfo
         waste=layout.waste,
         num_slots=sizes.num_slots,
         slot_bytes=layout.slot_bytes,
+        widths=layout.widths,
     )

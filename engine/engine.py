@@ -13,17 +13,19 @@ from engine.commit import Commit
 from engine.draft.drafts import Drafts, MakeSource
 from engine.errors import Draining, EngineStopped, GrammarRefused, StepFailed
 from engine.grammar.grammars import Grammars, no_grammars
+from engine.holding import slot_view, unit_view
+from engine.observers import Observers
 from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
 from engine.publish import Publisher
 from engine.request import FinishReason, Grammar, Request
 from engine.roster import Roster
 from engine.sequence import State
-from engine.stats import ModelInfo, Snapshot, Stats, StepRecord
+from engine.stats import Look, ModelInfo, Snapshot, Stats, StepRecord, UnitView
 from engine.step import Advance, Plan, Runner, StepResult
 from engine.stream import DeltaStream
 from engine.text import Vocabulary
-from engine.view import OwnedBlocks, issued_blocks, snapshot_of, step_record
+from engine.view import Issued, look_of, snapshot_of
 
 MAX_FAILURES = 2  # a request whose step failed this often, the last time alone, is ended
 
@@ -82,8 +84,8 @@ class Engine:
         )
         self._publisher = Publisher()
         self._unpublished: list[Advance] = []
-        self._issued: tuple[Plan, dict[str, OwnedBlocks]] | None = None  # the last committed step, until published
-        self._observers: list[Callable[[StepRecord], None]] = []
+        self._issued: Issued | None = None  # the last committed step, until published
+        self._observers = Observers()
         self._wake = asyncio.Event()
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -149,9 +151,24 @@ class Engine:
         """Everything that can be seen, now; waits for nothing."""
         return snapshot_of(self._roster, self._tables, self._stats, self._pace, now=self._clock())
 
-    def observe(self, callback: Callable[[StepRecord], None]) -> None:
-        """Call `callback` with a record of every step once it is published."""
-        self._observers.append(callback)
+    def look(self) -> Look:
+        """The same for who looks again and again."""
+        return look_of(self._roster, self._tables, self._stats, self._pace, now=self._clock())
+
+    def unit(self, unit: int) -> UnitView | None:
+        """What a unit of the pool holds now; None where it is free."""
+        return unit_view(unit, self._roster, self._tables)
+
+    def slot(self, slot: int) -> UnitView | None:
+        """What a slot of recurrent states holds now; None where it is free."""
+        return slot_view(slot, self._roster, self._tables)
+
+    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
+        """Call `note` with a record of every step once it is published, until what is returned is called.
+
+        With block tables, unless nobody wants them: they are made for each step.
+        """
+        return self._observers.add(note, with_tables=with_tables)
 
     def drain(self) -> None:
         """Finish what there is and take no more; what is parked ends, since nobody waits for it."""
@@ -225,7 +242,7 @@ class Engine:
 
     async def _finish(self, plan: Plan, execution: Awaitable[StepResult], began: float) -> None:
         """Await the step and commit it; a step that raises is taken back."""
-        blocks = issued_blocks(plan, self._roster, self._tables) if self._observers else {}
+        blocks = self._observers.blocks_of(plan, self._roster, self._tables)
         self._step_started_at = began
         try:
             result = await execution
@@ -240,7 +257,7 @@ class Engine:
         self._pace.observe(load_of(plan.chunks), ended - began, result.guessing_seconds)
         self._num_failed_steps = 0
         self._unpublished.extend(outcome.advances)
-        self._issued = (plan, blocks)
+        self._issued = Issued(plan, ended, ended - began, blocks)
         for stage, seconds in (("execute", ended - began), ("commit", self._clock() - ended), *result.seconds):
             self._stats.observe_stage(stage, seconds)
 
@@ -266,11 +283,9 @@ class Engine:
         advances, self._unpublished = self._unpublished, []
         self._publisher.publish(advances)
         if self._issued is not None:
-            plan, blocks = self._issued
-            self._issued = None
+            issued, self._issued = self._issued, None
             self._stats.observe_stage("publish", self._clock() - began)
-            for observer in self._observers:
-                observer(step_record(plan, advances, blocks))
+            self._observers.tell(issued, advances)
         if not self._roster:
             self._quiet.set()
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from engine.ledger import Marks, Positions
 
@@ -100,6 +101,7 @@ class CacheInfo:
     waste: float = 0.0  # the share of bytes that no row ever takes
     num_slots: int = 0  # of recurrent states
     slot_bytes: int = 0
+    widths: tuple[int, ...] = (1,)  # units of the pool that a block of each group takes
 
     @property
     def num_positions(self) -> int:
@@ -152,6 +154,22 @@ class BlockCounts:
     cached: int
 
 
+class Hold(IntEnum):
+    """Who has a unit of the pool that is not free: one owner; several; none, but its content is known."""
+
+    ALLOCATED = 0
+    SHARED = 1
+    CACHED = 2
+
+
+FREE_UNIT = 0  # the code of a unit without content
+
+
+def unit_code(kind: int, hold: Hold) -> int:
+    """How a unit that is not free is shown in one byte; its `kind` is the cache group."""
+    return 1 + len(Hold) * kind + hold
+
+
 @dataclass(frozen=True, slots=True)
 class PaceView:
     """How long the next step may take, and what the parts of a step cost, as learned so far; seconds."""
@@ -179,7 +197,7 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class SequenceView:
-    """One sequence at one moment. `slot` has its recurrent state."""
+    """One sequence at one moment. `slot` has its recurrent state; `drafted` is the draft model's own `computed`."""
 
     id: str
     request_id: str
@@ -194,6 +212,7 @@ class SequenceView:
     age_seconds: float
     tables: tuple[TableView, ...]
     slot: int | None = None
+    drafted: int = 0
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -209,7 +228,8 @@ class StepRow:
     published. `tables` are as they were when the step was issued; `slot` had
     the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
     The last tokens of the chunk were `drafts` by `source`, and the first `num_kept` of them stood. Of accepted tokens
-    the draft model computed the positions `fed`, beside them those of all its guesses but the last.
+    the draft model computed the positions `fed`, beside them those of all its guesses but the last. `end` is why the
+    sequence ended with the step, if it did.
     """
 
     sequence: str
@@ -226,6 +246,7 @@ class StepRow:
     source: str = ""
     num_kept: int = 0
     fed: tuple[int, int] | None = None
+    end: str | None = None
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -235,10 +256,12 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step as an observer sees it."""
+    """One step as an observer sees it. It was over `at` a moment of the engine's clock, and took `seconds`."""
 
     step: int
     rows: tuple[StepRow, ...]
+    at: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,3 +292,41 @@ class Snapshot:
     step_seconds: dict[str, HistogramView]
     pace: PaceView
     sequences: tuple[SequenceView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTable:
+    """What a sequence holds of one cache group: its blocks' units, block after block, from block number `first` on."""
+
+    first: int
+    units: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a watcher sees at one moment of the engine's clock: cheap enough to be taken a few times a second.
+
+    The snapshot's sequences have no tables; theirs are in `tables`, by id. `units` and `slots` have a code for each.
+    """
+
+    at: float
+    snapshot: Snapshot
+    units: bytes
+    slots: bytes
+    tables: dict[str, tuple[UnitTable, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitView:
+    """What one unit of the pool, or one slot, holds: whose block it is, and what of which tokens is in it.
+
+    `group` is None for a slot. `positions` are [start, stop): a block's own, or those behind which a state stands.
+    """
+
+    block: int
+    units: tuple[int, ...]
+    hold: Hold
+    group: int | None
+    positions: tuple[int, int] | None
+    owners: tuple[str, ...]
+    tokens: tuple[int, ...]

@@ -1,19 +1,52 @@
 """What an onlooker sees: the engine at one moment, and one step from the outside. Reads, never writes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
 from engine.pace import Pace, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence
-from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
-from engine.step import Advance, Plan, num_standing
+from engine.stats import Look, PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
+from engine.step import Advance, Chunk, Plan, num_standing
 
 OwnedBlocks = tuple[TableView, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A step between its commit and its publication: when it was over, how long it took, and its block tables.
+
+    There are tables only where somebody wants them.
+    """
+
+    plan: Plan
+    at: float
+    seconds: float
+    blocks: Mapping[str, OwnedBlocks]
+
+
 def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *, now: float) -> Snapshot:
     """Everything that can be seen, at one moment."""
+    views = tuple(_sequence_view(sequence, tables.view(sequence), now) for sequence in roster)
+    return _snapshot(roster, tables, stats, pace, views)
+
+
+def look_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *, now: float) -> Look:
+    """The same for who looks again and again: what grows with the cache is copied, and nothing is made of it."""
+    views = tuple(_sequence_view(sequence, (), now) for sequence in roster)
+    return Look(
+        at=now,
+        snapshot=_snapshot(roster, tables, stats, pace, views),
+        units=tables.pool.codes(),
+        slots=tables.states.pool.codes(),
+        tables={sequence.id: tables.units_of(sequence) for sequence in roster},
+    )
+
+
+def _snapshot(
+    roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, sequences: tuple[SequenceView, ...]
+) -> Snapshot:
     return Snapshot(
         blocks=tables.pool.counts(),
         groups=tables.group_counts(),
@@ -38,7 +71,7 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *
         step_positions=stats.step_positions.view(),
         step_seconds={stage: histogram.view() for stage, histogram in stats.step_seconds.items()},
         pace=_pace_view(pace, roster.running),
-        sequences=tuple(_sequence_view(sequence, tables, now) for sequence in roster),
+        sequences=sequences,
     )
 
 
@@ -53,7 +86,7 @@ def _tail(sequence: Sequence, block_size: int) -> int:
     return max(0, sequence.held.num_blocks * block_size - sequence.ledger.computed)
 
 
-def _sequence_view(sequence: Sequence, tables: BlockTables, now: float) -> SequenceView:
+def _sequence_view(sequence: Sequence, tables: OwnedBlocks, now: float) -> SequenceView:
     return SequenceView(
         id=sequence.id,
         request_id=sequence.request.id,
@@ -66,8 +99,9 @@ def _sequence_view(sequence: Sequence, tables: BlockTables, now: float) -> Seque
         max_length=sequence.max_length,
         priority=sequence.request.priority,
         age_seconds=now - sequence.arrived_at,
-        tables=tables.view(sequence),
+        tables=tables,
         slot=sequence.held.slot,
+        drafted=sequence.ledger.drafted,
     )
 
 
@@ -77,32 +111,35 @@ def issued_blocks(plan: Plan, roster: Roster, tables: BlockTables) -> dict[str, 
     return {sequence.id: tables.view(sequence) for sequence in sequences if sequence is not None}
 
 
-def step_record(plan: Plan, advances: Iterable[Advance], blocks: dict[str, OwnedBlocks]) -> StepRecord:
+def step_record(issued: Issued, advances: Iterable[Advance]) -> StepRecord:
     """One step, once its advances are published. A sequence's first advance is the step's own."""
     by_sequence: dict[str, Advance] = {}
     for advance in advances:
         by_sequence.setdefault(advance.sequence, advance)
-    rows = []
-    for chunk in plan.chunks:
-        if chunk.ticket.sequence not in by_sequence:
-            continue
-        advance, states = by_sequence[chunk.ticket.sequence], chunk.ticket.states
-        rows.append(
-            StepRow(
-                sequence=advance.sequence,
-                planned=chunk.stop,
-                computed=advance.marks.computed,
-                accepted=advance.marks.accepted,
-                published=advance.publish_upto,
-                chunk=(chunk.start, chunk.stop),
-                tokens=advance.tokens,
-                tables=blocks[advance.sequence],
-                slot=None if states is None else states.target,
-                checkpoints=() if states is None else states.checkpoints,
-                drafts=advance.drafts,
-                source=chunk.source,
-                num_kept=num_standing(advance.drafts, advance.tokens),
-                fed=None if chunk.feed is None else (chunk.feed.start, chunk.feed.stop),
-            )
-        )
-    return StepRecord(plan.number, tuple(rows))
+    pairs = ((chunk, by_sequence.get(chunk.ticket.sequence)) for chunk in issued.plan.chunks)
+    rows = tuple(
+        _row(chunk, advance, issued.blocks.get(advance.sequence, ())) for chunk, advance in pairs if advance is not None
+    )
+    return StepRecord(issued.plan.number, rows, issued.at, issued.seconds)
+
+
+def _row(chunk: Chunk, advance: Advance, tables: OwnedBlocks) -> StepRow:
+    states = chunk.ticket.states
+    end = None if advance.delta is None else advance.delta.end
+    return StepRow(
+        sequence=advance.sequence,
+        planned=chunk.stop,
+        computed=advance.marks.computed,
+        accepted=advance.marks.accepted,
+        published=advance.publish_upto,
+        chunk=(chunk.start, chunk.stop),
+        tokens=advance.tokens,
+        tables=tables,
+        slot=None if states is None else states.target,
+        checkpoints=() if states is None else states.checkpoints,
+        drafts=advance.drafts,
+        source=chunk.source,
+        num_kept=num_standing(advance.drafts, advance.tokens),
+        fed=None if chunk.feed is None else (chunk.feed.start, chunk.feed.stop),
+        end=None if end is None else end.reason.value,
+    )

@@ -1,10 +1,10 @@
 """The engine as the server uses it: what it opens, what can be seen of it, and what makes it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from engine.request import Delta, Grammar, Request
-from engine.stats import ModelInfo, Snapshot
+from engine.stats import Look, ModelInfo, Snapshot, StepRecord, UnitView
 from engine.text import Tokenizer, Vocabulary
 
 
@@ -58,6 +58,22 @@ class EngineDoor(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Everything that can be seen, now."""
+        ...
+
+    def look(self) -> Look:
+        """The same for who looks again and again."""
+        ...
+
+    def unit(self, unit: int) -> UnitView | None:
+        """What a unit of the pool holds now; None where it is free."""
+        ...
+
+    def slot(self, slot: int) -> UnitView | None:
+        """What a slot of recurrent states holds now; None where it is free."""
+        ...
+
+    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
+        """Have every step noted, until what is returned is called."""
         ...
 
 

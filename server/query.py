@@ -8,6 +8,7 @@ from starlette.requests import Request
 from server.rules import wrong
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
+_DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -28,6 +29,17 @@ def number_in(request: Request, name: str, *, least: int, most: int | None = Non
     if number is None or number < least or (most is not None and number > most):
         raise wrong(name, f"must be an integer of at least {least}" + ("" if most is None else f" and at most {most}"))
     return number
+
+
+def seconds_in(request: Request, name: str, *, least: float, most: float, default: float) -> float:
+    """A time within its range."""
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    seconds = float(given) if _DECIMAL.fullmatch(given) else None
+    if seconds is None or not least <= seconds <= most:
+        raise wrong(name, f"must be a number of seconds from {least:g} to {most:g}")
+    return seconds
 
 
 def choice_in(request: Request, name: str, choices: Sequence[str], *, default: str) -> str:

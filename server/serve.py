@@ -126,6 +126,7 @@ class Process:
         deadline = time.monotonic() + self._settings.server.drain_seconds
         await self._drain(engine, running)
         await self._stop(engine, running)
+        self._service.lookout.close()
         return 0.0 if self._service.failed else deadline - time.monotonic()
 
     # -- states -------------------------------------------------------------------------------

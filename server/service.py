@@ -16,6 +16,7 @@ from server.background import Background
 from server.dialect import Dialect, dialect_of
 from server.door import Built, EngineDoor
 from server.errors import ApiError, unavailable
+from server.lookout import Lookout
 from server.recorder import RequestMetrics
 from server.records import Records
 from server.store import Store
@@ -60,6 +61,7 @@ class Service:
             settings.server.store_path, seconds=settings.server.store_seconds, max_bytes=settings.server.store_bytes
         )
         self.records = Records(seconds=settings.server.resume_seconds, max_bytes=settings.server.resume_bytes)
+        self.lookout = Lookout(settings)
         self.started = int(clock())  # seconds since 1970
         self.failed = False
         self._clock = clock
@@ -81,6 +83,7 @@ class Service:
     def fail(self) -> None:
         """The engine is dead: nothing is served any more."""
         self.failed = True
+        self.lookout.close()
 
     def now(self) -> int:
         """The time, in seconds since 1970."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anyio import CancelScope
 
@@ -10,7 +10,20 @@ from config.settings import ModelSettings, Settings
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
 from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Pooling, Request, TokenLogprob, Usage
-from engine.stats import BlockCounts, CacheInfo, Histogram, ModelInfo, PaceView, SequenceView, Snapshot, TableView
+from engine.stats import (
+    BlockCounts,
+    CacheInfo,
+    Histogram,
+    Look,
+    ModelInfo,
+    PaceView,
+    SequenceView,
+    Snapshot,
+    StepRecord,
+    TableView,
+    UnitTable,
+    UnitView,
+)
 from engine.text import TextStream, Vocabulary
 from server.service import Service
 
@@ -28,7 +41,9 @@ INFO = ModelInfo(
     architecture="fake",
     dtype="float32",
     runs_on="fakes",
-    cache=CacheInfo(block_size=16, num_blocks=8, block_bytes=64, dtype="float32", layout="full attention"),
+    cache=CacheInfo(
+        16, num_blocks=8, block_bytes=64, dtype="float32", layout="full attention", groups=("full attention",)
+    ),
     embedding_size=3,
 )
 
@@ -242,6 +257,10 @@ class FakeEngine:
     opened: list[FakeStream] = field(default_factory=list)
     grammars: list[Grammar] = field(default_factory=list)
     grammar_refusal: RequestRefused | None = None
+    observers: list[Callable[[StepRecord], None]] = field(default_factory=list)
+    on_unobserved: Callable[[], None] = lambda: None
+    num_looks: int = 0
+    held: dict[int, UnitView] = field(default_factory=dict)  # what units and slots hold
 
     async def prepare(self, grammar: Grammar) -> None:
         """Keep what was asked for, or raise `grammar_refusal`."""
@@ -298,6 +317,35 @@ class FakeEngine:
             pace=PaceView(),
             sequences=views,
         )
+
+    def look(self) -> Look:
+        """The same; a unit of the pool changes with each that is opened."""
+        self.num_looks += 1
+        shown = self.snapshot()
+        units = bytearray(self.info.cache.num_blocks)
+        units[: len(self.opened)] = b"\1" * len(self.opened)
+        tables: dict[str, tuple[UnitTable, ...]] = {view.id: (UnitTable(0, (0, 3)),) for view in shown.sequences}
+        sequences = tuple(replace(view, tables=()) for view in shown.sequences)
+        return Look(float(self.num_looks), replace(shown, sequences=sequences), bytes(units), b"", tables)
+
+    def unit(self, unit: int) -> UnitView | None:
+        """What was put there."""
+        return self.held.get(unit)
+
+    def slot(self, slot: int) -> UnitView | None:
+        """The same."""
+        return self.held.get(slot)
+
+    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
+        """Keep who wants to know."""
+        assert not with_tables, "nobody needs tables of each step"
+        self.observers.append(note)
+
+        def stop() -> None:
+            self.observers.remove(note)
+            self.on_unobserved()
+
+        return stop
 
 
 def _refuse_as_the_engine_does(request: Request, context: int) -> None:

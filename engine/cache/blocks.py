@@ -4,7 +4,7 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from engine.stats import BlockCounts
+from engine.stats import FREE_UNIT, BlockCounts, Hold, unit_code
 
 
 class BlockPool:
@@ -25,6 +25,7 @@ class BlockPool:
         self._indexed: set[int] = set()
         self._wide: dict[int, tuple[int, ...]] = {}  # the units of blocks of more than one
         self._kinds = [0] * num_units  # what each block was handed out for
+        self._codes = bytearray(num_units)  # how each unit stands, for onlookers
         self._num_cached_units = 0
         self._num_shared_units = 0
 
@@ -50,12 +51,22 @@ class BlockPool:
 
     def counts_of(self, kind: int) -> BlockCounts:
         """The same of blocks of one kind; what is free is free for all of them."""
-        owners = Counter[int]()
-        for block, references in enumerate(self._references):
-            if references and self._kinds[block] == kind:
-                owners[min(references, 2)] += self._width(block)
-        cached = sum(self._width(block) for block in self._cached if self._kinds[block] == kind)
-        return BlockCounts(free=len(self._free), allocated=owners[1], shared=owners[2], cached=cached)
+        allocated, shared, cached = (self._codes.count(unit_code(kind, hold)) for hold in Hold)
+        return BlockCounts(free=len(self._free), allocated=allocated, shared=shared, cached=cached)
+
+    def codes(self) -> bytes:
+        """How each unit stands: FREE_UNIT, or the `unit_code` of its block."""
+        return bytes(self._codes)
+
+    def block_of(self, unit: int) -> int | None:
+        """The block that a unit belongs to; None where it is free."""
+        if self._codes[unit] == FREE_UNIT:
+            return None
+        return next((block for block, units in self._wide.items() if unit in units), unit)
+
+    def kind_of(self, block: int) -> int:
+        """What a block that is not free was handed out for."""
+        return self._kinds[block]
 
     def units(self, block: int) -> tuple[int, ...]:
         """The units of a block, its name first."""
@@ -95,6 +106,7 @@ class BlockPool:
         self._kinds[block] = kind
         if width > 1:
             self._wide[block] = units
+        self._show(block, Hold.ALLOCATED)
         return block
 
     def _evict(self, block: int) -> None:
@@ -106,7 +118,13 @@ class BlockPool:
 
     def _free_units(self, block: int) -> None:
         for unit in self._wide.pop(block, (block,)):
+            self._codes[unit] = FREE_UNIT
             heapq.heappush(self._free, unit)
+
+    def _show(self, block: int, hold: Hold) -> None:
+        code = unit_code(self._kinds[block], hold)
+        for unit in self.units(block):
+            self._codes[unit] = code
 
     def share(self, blocks: Sequence[int]) -> None:
         """Add an owner to each of `blocks`, all of which hold indexed content."""
@@ -117,8 +135,10 @@ class BlockPool:
             if num_owners == 0:
                 del self._cached[block]
                 self._num_cached_units -= self._width(block)
+                self._show(block, Hold.ALLOCATED)
             elif num_owners == 1:
                 self._num_shared_units += self._width(block)
+                self._show(block, Hold.SHARED)
 
     def release(self, blocks: Sequence[int]) -> None:
         """Take one owner from each of a sequence's `blocks`, the tail first so that heads are evicted last."""
@@ -127,6 +147,7 @@ class BlockPool:
             self._references[block] -= 1
             if self._references[block] == 1:
                 self._num_shared_units -= self._width(block)
+                self._show(block, Hold.ALLOCATED)
             elif self._references[block] == 0:
                 self._give_back(block)
 
@@ -134,6 +155,7 @@ class BlockPool:
         if block in self._indexed:
             self._cached[block] = None
             self._num_cached_units += self._width(block)
+            self._show(block, Hold.CACHED)
         else:
             self._free_units(block)
 
@@ -166,3 +188,12 @@ class BlockPool:
         assert self._num_cached_units == sum(map(self._width, cached)), "cached units are counted"
         shared = (block for block, count in held.items() if count > 1)
         assert self._num_shared_units == sum(map(self._width, shared)), "shared units are counted"
+        self._check_codes(held)
+
+    def _check_codes(self, held: Counter[int]) -> None:
+        codes = bytearray(self.num_units)
+        for block in (*self._cached, *held):
+            hold = (Hold.CACHED, Hold.ALLOCATED, Hold.SHARED)[min(held[block], 2)]
+            for unit in self.units(block):
+                codes[unit] = unit_code(self._kinds[block], hold)
+        assert codes == self._codes, "each unit's state is shown"

@@ -46,6 +46,7 @@ class _Entry:
     block: int
     parent: bytes
     tokens: tuple[int, ...]
+    number: int  # of the block within its sequence
 
 
 class PrefixIndex:
@@ -78,7 +79,7 @@ class PrefixIndex:
         key = prefix.keys[index]
         if key in self._entries:
             return False
-        self._entries[key] = _Entry(block, prefix.parent(index), self._tokens(prefix, index))
+        self._entries[key] = _Entry(block, prefix.parent(index), self._tokens(prefix, index), index)
         self._key_of[block] = key
         return True
 
@@ -89,6 +90,11 @@ class PrefixIndex:
     def knows(self, block: int) -> bool:
         """Whether the content of `block` is known here."""
         return block in self._key_of
+
+    def content_of(self, block: int) -> tuple[int, tuple[int, ...]]:
+        """The number within its sequence, and the tokens, of a block that is known."""
+        entry = self._entries[self._key_of[block]]
+        return entry.number, entry.tokens
 
     def _tokens(self, prefix: Prefix, index: int) -> tuple[int, ...]:
         return tuple(prefix.tokens[index * self._block_size : (index + 1) * self._block_size])

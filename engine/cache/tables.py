@@ -11,7 +11,7 @@ from engine.cache.slots import StateSlots
 from engine.held import GroupTable
 from engine.ledger import Drafted
 from engine.sequence import Sequence
-from engine.stats import BlockCounts, TableView
+from engine.stats import BlockCounts, TableView, UnitTable
 from engine.step import StateUse, Table
 
 
@@ -271,6 +271,16 @@ class BlockTables:
             TableView(number, table.first, tuple((block, self.pool.owners(block)) for block in table.blocks))
             for number, table in enumerate(sequence.held.tables)
         )
+
+    def units_of(self, sequence: Sequence) -> tuple[UnitTable, ...]:
+        """The sequence's tables, each block with all its units."""
+        return tuple(
+            UnitTable(table.first, tuple(table.blocks) if width == 1 else self._all_units(table.blocks))
+            for (_, width), table in zip(self._groups, sequence.held.tables, strict=False)
+        )
+
+    def _all_units(self, blocks: Iterable[int]) -> tuple[int, ...]:
+        return tuple(unit for block in blocks for unit in self.pool.units(block))
 
     def group_counts(self) -> tuple[BlockCounts, ...]:
         """How many units of each group are in each state; what is free is free for all of them."""

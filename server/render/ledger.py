@@ -17,7 +17,6 @@ from server.wire.ledger import (
 
 def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
     """The whole engine at one moment."""
-    positions = snapshot.positions
     return LedgerBody(
         model=info.name,
         steps=snapshot.steps,
@@ -25,20 +24,27 @@ def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
         waiting=snapshot.waiting,
         paused=snapshot.paused,
         parked=snapshot.parked,
-        pool=_pool(info.cache, snapshot),
-        positions=PositionsBody(
-            planned=positions.planned,
-            computed=positions.computed,
-            accepted=positions.accepted,
-            published=positions.published,
-            rejected=positions.rejected,
-            recomputed=positions.recomputed,
-        ),
+        pool=pool_body(info.cache, snapshot),
+        positions=positions_body(snapshot),
         sequences=[sequence_body(info.cache, view) for view in snapshot.sequences],
     )
 
 
-def _pool(cache: CacheInfo, snapshot: Snapshot) -> PoolBody:
+def positions_body(snapshot: Snapshot) -> PositionsBody:
+    """What all ledgers moved."""
+    positions = snapshot.positions
+    return PositionsBody(
+        planned=positions.planned,
+        computed=positions.computed,
+        accepted=positions.accepted,
+        published=positions.published,
+        rejected=positions.rejected,
+        recomputed=positions.recomputed,
+    )
+
+
+def pool_body(cache: CacheInfo, snapshot: Snapshot) -> PoolBody:
+    """The pool by state."""
     counts = snapshot.blocks
     body = PoolBody(
         block_size=cache.block_size,

@@ -1,7 +1,7 @@
 from engine.request import Delta
 from engine.stats import BlockCounts, Snapshot, StepRow, TableView
 from engine.step import Advance
-from engine.view import issued_blocks, snapshot_of, step_record
+from engine.view import Issued, issued_blocks, snapshot_of, step_record
 from tests.digest import LAYOUTS
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request
@@ -88,9 +88,9 @@ def test_a_step_record_tells_the_marks_the_chunk_the_tokens_and_the_blocks() -> 
     blocks = issued_blocks(plan, parts.roster, parts.tables)
     outcome = parts.apply(plan)
 
-    record = step_record(plan, outcome.advances, blocks)
+    record = step_record(Issued(plan, 2.0, 0.5, blocks), outcome.advances)
 
-    assert record.step == plan.number
+    assert (record.step, record.at, record.seconds) == (plan.number, 2.0, 0.5)
     assert record.rows == (
         StepRow(
             sequence=sequence.id,
@@ -114,7 +114,7 @@ def test_a_step_record_has_no_row_for_what_was_dropped_and_takes_the_steps_own_a
     first = parts.apply(plan).advances[0]
     later = Advance(first.sequence, first.marks, 99, Delta(0))
 
-    record = step_record(plan, (first, later), blocks)
+    record = step_record(Issued(plan, 2.0, 0.5, blocks), (first, later))
 
     assert [(row.sequence, row.published) for row in record.rows] == [("first/0", first.publish_upto)]
 
@@ -126,7 +126,7 @@ def test_groups_and_slots_are_shown_with_what_windows_gave_back_and_what_a_step_
     blocks = issued_blocks(plan, parts.roster, parts.tables)
     outcome = parts.apply(plan)
 
-    (row,) = step_record(plan, outcome.advances, blocks).rows
+    (row,) = step_record(Issued(plan, 2.0, 0.5, blocks), outcome.advances).rows
     shown = snapshot(parts)
     (view,) = shown.sequences
 

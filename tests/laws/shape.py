@@ -106,6 +106,15 @@ class Shape:
             dtype="hash",
             runs_on="arithmetic",
             draft_model=DraftModelInfo("guesser", CONTEXT) if self.draft_model else None,
-            cache=CacheInfo(self.block_size, self.sizes.num_units, 1, "hash", "one slot a position"),
+            cache=CacheInfo(
+                self.block_size,
+                self.sizes.num_units,
+                1,
+                "hash",
+                "one slot a position",
+                groups=tuple(map(str, self.layout.groups)),
+                num_slots=self.sizes.num_slots,
+                widths=self.layout.widths,
+            ),
             embedding_size=2,
         )

@@ -91,6 +91,21 @@ DRAFT_MODEL_TESTS = (
     "tests/engine/test_pace.py",
     "tests/laws/test_machine.py::test_any_life_of_an_engine_keeps_the_laws[0]",
 )
+WATCHER_TESTS = (
+    "--hypothesis-profile=mutant",
+    "tests/engine/test_holding.py",
+    "tests/server/test_timelines.py",
+    "tests/server/test_lookout.py",
+    "tests/server/render/test_sight.py",
+    "tests/laws/test_watchers.py",
+)
+TESTS_OF = {
+    "recurrent": RECURRENT_TESTS,
+    "draft model": DRAFT_MODEL_TESTS,
+    "grammar": GRAMMAR_TESTS,
+    "reading": READING_TESTS,
+    "watchers": WATCHER_TESTS,
+}
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=line", "--show-capture=no")
 
@@ -144,14 +159,8 @@ def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> tuple[Mutant, str | No
 
 def tests_for(mutant: Mutant) -> tuple[str, ...]:
     """The tests that must find it."""
-    if mutant.fault == "recurrent":
-        return RECURRENT_TESTS
-    if mutant.fault == "draft model":
-        return DRAFT_MODEL_TESTS
-    if mutant.fault == "grammar":
-        return GRAMMAR_TESTS
-    if mutant.fault == "reading":
-        return READING_TESTS
+    if mutant.fault in TESTS_OF:
+        return TESTS_OF[mutant.fault]
     if mutant.native:
         return NATIVE_TESTS
     return MODEL_TESTS if mutant.in_model else HOST_TESTS

@@ -1196,4 +1196,40 @@ MUTANTS = (
         "what an answer has to match leaves no room for calls",
         ("server/calling.py", "behind_thinking", "if offer.callable and format is not None:", "if False:"),
     ),
+    mutant(
+        "watchers",
+        "the last of what has changed is lost",
+        ("server/render/sight.py", "_changes", "    if start is not None:\n        yield start, len(after)\n", ""),
+    ),
+    mutant(
+        "watchers",
+        "a unit that is shared no longer is shown as it was",
+        (
+            "engine/cache/blocks.py",
+            "BlockPool.release",
+            "                self._show(block, Hold.ALLOCATED)\n",
+            "",
+        ),
+        ("engine/cache/blocks.py", "BlockPool.check", "        self._check_codes(held)\n", ""),
+    ),
+    mutant(
+        "watchers",
+        "what a block holds is one position off",
+        ("engine/holding.py", "unit_view", "number * tables.block_size", "number * tables.block_size + 1"),
+    ),
+    mutant(
+        "watchers",
+        "a window that moved on shifts what is kept of a table",
+        ("server/render/sight.py", "_num_equal", "gone = table.first - before.first", "gone = 0"),
+    ),
+    mutant(
+        "watchers",
+        "who was away gets what changed since the look before",
+        ("server/lookout.py", "Lookout.frame", "before.number", "sight.number - 1"),
+    ),
+    mutant(
+        "watchers",
+        "steps are noted for nobody",
+        ("server/lookout.py", "Lookout._end", "            self._stop_noting()\n", ""),
+    ),
 )

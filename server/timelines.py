@@ -1,0 +1,105 @@
+"""Timelines: the last steps of every sequence, and the last drafts that fell, while somebody watches."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from engine.stats import StepRecord, StepRow
+
+MAX_ROWS = 20_000  # of all timelines: some 10 MB, and the last half minute of sixteen fast streams
+MAX_FALLEN = 256  # drafts; a watcher that reads slower than they fall misses some
+MAX_CUT = 4096  # sequences of which is known that their first steps are gone
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRow:
+    """What a step did to a sequence, and when."""
+
+    step: int
+    at: float
+    seconds: float
+    row: StepRow
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """A draft that was not kept whole. Numbered from 1."""
+
+    number: int
+    step: int
+    row: StepRow
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The steps of one sequence, the oldest first; `complete` if none is missing."""
+
+    sequence: str
+    complete: bool
+    rows: list[TimedRow] = field(default_factory=list)
+
+
+class Timelines:
+    """Notes every step. Of what is too much, the sequence goes first that had no step for longest."""
+
+    def __init__(self, *, max_rows: int = MAX_ROWS) -> None:
+        self._max_rows = max_rows
+        self._timelines: OrderedDict[str, Timeline] = OrderedDict()  # the one with the latest step comes last
+        self._cut: OrderedDict[str, None] = OrderedDict()
+        self._num_rows = 0
+        self._fallen: deque[Fallen] = deque(maxlen=MAX_FALLEN)
+        self.num_fallen = 0
+
+    def begin(self, under_way: Iterable[str]) -> None:
+        """Start with nothing; of sequences that are `under_way` the first steps are not seen."""
+        self._timelines.clear()
+        self._fallen.clear()
+        self._num_rows = 0
+        self._cut = OrderedDict.fromkeys(under_way)
+
+    def note(self, record: StepRecord) -> None:
+        """Add a step."""
+        for row in record.rows:
+            self._timeline(row.sequence).rows.append(TimedRow(record.step, record.at, record.seconds, row))
+            self._num_rows += 1
+            if row.num_kept < len(row.drafts):
+                self.num_fallen += 1
+                self._fallen.append(Fallen(self.num_fallen, record.step, row))
+        while self._num_rows > self._max_rows:
+            self._shed()
+
+    def _timeline(self, sequence: str) -> Timeline:
+        if sequence not in self._timelines:
+            self._timelines[sequence] = Timeline(sequence, complete=sequence not in self._cut)
+        self._timelines.move_to_end(sequence)
+        return self._timelines[sequence]
+
+    def _shed(self) -> None:
+        """Drop the oldest timeline, or the first half of the only one."""
+        if len(self._timelines) > 1:
+            sequence, timeline = self._timelines.popitem(last=False)
+            self._num_rows -= len(timeline.rows)
+            self._note_cut(sequence)
+            return
+        (timeline,) = self._timelines.values()
+        num_gone = (len(timeline.rows) + 1) // 2
+        del timeline.rows[:num_gone]
+        timeline.complete = False
+        self._num_rows -= num_gone
+
+    def _note_cut(self, sequence: str) -> None:
+        self._cut[sequence] = None
+        if len(self._cut) > MAX_CUT:
+            self._cut.popitem(last=False)
+
+    def of(self, request_id: str) -> list[Timeline]:
+        """Those of one request, by the id of its answer; the prompts of one body are numbered behind it."""
+        return [
+            timeline
+            for sequence, timeline in self._timelines.items()
+            if (mine := sequence.rpartition("/")[0]) == request_id or mine.startswith(f"{request_id}-")
+        ]
+
+    def fallen(self, start: int, stop: int) -> Sequence[Fallen]:
+        """The drafts that fell behind number `start`, up to number `stop`, as far as they are known."""
+        return [each for each in self._fallen if start < each.number <= stop]

@@ -1,0 +1,86 @@
+"""Watchers see what a ledger of the same moment tells, whatever happens, and however seldom they look."""
+
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
+
+from server.lookout import Lookout, Sight
+from tests.fakes import make_settings
+from tests.laws.machine import EngineMachine
+from tests.laws.world import World
+from tests.server.render.sights import Watcher
+
+NUM_LIVES, NUM_RULES = 40, 40
+WATCHED = st.sampled_from(("eager", "seldom"))
+
+
+class WatchedMachine(EngineMachine):
+    """One watcher looks after each rule, another now and then."""
+
+    num_increments = 0
+    num_rejections = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0.0
+        self.lookout = Lookout(make_settings(), clock=lambda: self.time)
+        self.watchers = {"eager": Watcher(), "seldom": Watcher()}
+        self.seen: dict[str, Sight] = {}
+
+    @precondition(lambda self: self.world is not None)
+    @rule()
+    def look_seldom(self) -> None:
+        """The other one looks."""
+        self._look(self._world, "seldom")
+
+    @invariant()
+    def watchers_see_the_ledger(self) -> None:
+        """After each rule."""
+        if self.world is not None:
+            self._look(self.world, "eager")
+
+    def _look(self, world: World, name: str) -> None:
+        if not self.seen:
+            world.engine.observe(self.lookout.timelines.note, with_tables=False)
+        self.time += 1.0
+        watcher, before = self.watchers[name], self.seen.get(name)
+        sight = self.lookout.sight(world.engine, "ready")
+        if sight is not before:
+            watcher.apply_frame(self.lookout.frame(sight, before, world.engine.info))
+            type(self).num_increments += before is not None
+        self.seen[name] = sight
+        watcher.check(world.engine.snapshot())
+        self._check_places(world, watcher)
+        type(self).num_rejections += bool(watcher.rejections)
+
+    def _check_places(self, world: World, watcher: Watcher) -> None:
+        """What a unit holds, asked for, is what the tables and the index say."""
+        for unit, (group, state) in enumerate(watcher.holds()):
+            view = world.engine.unit(unit)
+            if view is None:
+                assert state == "free"
+                continue
+            assert (view.group, view.hold.name.lower()) == (group, state)
+            assert unit in view.units
+            assert view.positions is not None
+            start, stop = view.positions
+            holders = [each.id for each in world.watch.unfinished if view.block in each.held.blocks()]
+            assert list(view.owners) == holders
+            for owner in holders:
+                sequence = world.watch.sequence(owner)
+                assert list(view.tokens) == sequence.tokens[start : min(stop, sequence.ledger.computed)]
+                assert (
+                    sequence.held.tables[view.group or 0].blocks[
+                        start // world.shape.block_size - sequence.held.tables[view.group or 0].first
+                    ]
+                    == view.block
+                )
+            if not holders:
+                content = [slot[0] for slot in world.runner.content(unit)]
+                assert content == list(view.tokens)
+
+
+def test_increments_lead_to_what_the_ledger_tells() -> None:
+    run_state_machine_as_test(WatchedMachine, settings=settings(max_examples=NUM_LIVES, stateful_step_count=NUM_RULES))
+
+    assert WatchedMachine.num_increments > NUM_LIVES, "most looks tell what has changed"
+    assert WatchedMachine.num_rejections, "some drafts fall"
