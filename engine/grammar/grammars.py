@@ -1,7 +1,7 @@
 """Grammars: the matcher of every unfinished sequence that has one, at its accepted outputs (law 17)."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from engine.errors import GrammarFailed, GrammarRefused
@@ -10,7 +10,7 @@ from engine.grammar.masks import MaskWork, make_masks
 from engine.grammar.matcher import Compiled, Matcher
 from engine.request import Grammar, Request
 from engine.sequence import Sequence
-from engine.step import Chunk, MaskSource, Plan
+from engine.step import Chunk, Masks, MaskSource, Plan
 from engine.text import Tokenizer
 
 
@@ -33,6 +33,7 @@ class Grammars:
         self._end_ids = end_ids
         self._records: dict[str, _Record] = {}
         self._thread = ThreadPoolExecutor(1, "grammar-masks")  # started by its first work
+        self._making: Future[Masks] | None = None
 
     # -- the door -----------------------------------------------------------------------------
 
@@ -64,7 +65,7 @@ class Grammars:
 
     def take(self, sequence: Sequence, token: int) -> bool:
         """Move on by a token that is about to be accepted; False where the grammar does not allow it."""
-        record = self._records.get(sequence.id)
+        record = self._record_of(sequence)
         if record is None:
             return True
         taken = record.matcher.take(token)
@@ -73,12 +74,12 @@ class Grammars:
 
     def is_over(self, sequence: Sequence) -> bool:
         """Whether the outputs are complete and nothing can follow them."""
-        record = self._records.get(sequence.id)
+        record = self._record_of(sequence)
         return record is not None and record.matcher.is_over
 
     def failure(self, sequence: Sequence) -> GrammarFailed:
         """Why nothing more could be taken."""
-        record, grammar = self._records.get(sequence.id), sequence.request.grammar
+        record, grammar = self._record_of(sequence), sequence.request.grammar
         assert record is not None, "who has no grammar takes anything"
         assert grammar is not None, "who has no grammar takes anything"
         return GrammarFailed(name=grammar.name, reason=record.matcher.failure or "no token of the vocabulary fits")
@@ -87,12 +88,12 @@ class Grammars:
 
     def allowed(self, sequence: Sequence, tokens: tuple[int, ...]) -> tuple[int, ...]:
         """The leading `tokens` that may come next."""
-        record = self._records.get(sequence.id)
+        record = self._record_of(sequence)
         return tokens if record is None else tokens[: record.matcher.num_allowed(tokens)]
 
     def forced(self, sequence: Sequence) -> tuple[int, ...]:
         """The tokens that come next because nothing else may."""
-        record = self._records.get(sequence.id)
+        record = self._record_of(sequence)
         return () if record is None else record.matcher.forced()
 
     def masks(self, plan: Plan) -> MaskSource | None:
@@ -100,13 +101,21 @@ class Grammars:
         works = [self._work_of(chunk) for chunk in plan.chunks] if self._records else []
         if not any(works):
             return None
-        return self._thread.submit(make_masks, works, self._vocabulary_size).result
+        self._making = self._thread.submit(make_masks, works, self._vocabulary_size)
+        return self._making.result
 
     def _work_of(self, chunk: Chunk) -> MaskWork | None:
         record = self._records.get(chunk.ticket.sequence)
         if record is None or chunk.choose is None:
             return None
-        return MaskWork(record.matcher.copy(), chunk.choose, chunk.drafts, record.endless)
+        return MaskWork(record.matcher, chunk.choose, chunk.drafts, record.endless)
+
+    def _record_of(self, sequence: Sequence) -> _Record | None:
+        """Its matcher is free: a step that failed may have left masks behind that are still made from it."""
+        if self._making is not None:
+            wait((self._making,))
+            self._making = None
+        return self._records.get(sequence.id)
 
     def check(self, sequences: Iterable[Sequence]) -> None:
         """Assert that each unfinished sequence with a grammar has a matcher, which has taken its outputs."""

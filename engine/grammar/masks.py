@@ -11,7 +11,7 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class MaskWork:
-    """What one chunk's masks are made from. The matcher is a copy and stands where the drafts begin.
+    """What one chunk's masks are made from. The matcher stands where the drafts begin, and is not moved.
 
     `endless` are end tokens that would end nothing, since the client ignores the end.
     """
@@ -23,15 +23,19 @@ class MaskWork:
 
     def masks(self, vocabulary_size: int) -> Iterator[bytes]:
         """One mask for each row: behind the owed tokens, and behind each draft as long as it is allowed."""
-        yield self._mask(0, vocabulary_size)
+        matcher = self.matcher.copy() if self.drafts else self.matcher
+        yield self._mask(matcher, self.choose.banned, vocabulary_size)
         for count, draft in enumerate(self.drafts, start=1):
-            stands = self.matcher.take(draft)
-            yield self._mask(count, vocabulary_size) if stands else _fitted(b"", vocabulary_size)
+            banned = self.choose.after(self.drafts[:count]).banned
+            stands = matcher.take(draft)
+            yield self._mask(matcher, banned, vocabulary_size) if stands else _fitted(b"", vocabulary_size)
 
-    def _mask(self, num_drafts: int, vocabulary_size: int) -> bytes:
+    def _mask(self, matcher: Matcher, banned: tuple[int, ...], vocabulary_size: int) -> bytes:
         """What may be chosen: without bans and idle ends, unless they are all that the grammar allows."""
-        mask = _fitted(self.matcher.mask(), vocabulary_size)
-        unwanted = {*self.choose.after(self.drafts[:num_drafts]).banned, *self.endless}
+        mask = _fitted(matcher.mask(), vocabulary_size)
+        unwanted = {*banned, *self.endless}
+        if not unwanted:
+            return mask
         wanted = _without(mask, unwanted)
         return wanted if any_allowed(wanted) else mask
 
@@ -57,8 +61,6 @@ def _fitted(mask: bytes, vocabulary_size: int) -> bytes:
 
 
 def _without(mask: bytes, tokens: Collection[int]) -> bytes:
-    if not tokens:
-        return mask
     bits = bytearray(mask)
     for token in tokens:
         if token < 8 * len(bits):

@@ -1,5 +1,6 @@
 """Outputs that follow a grammar through plan and commit, over the digest model (law 17)."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -183,6 +184,39 @@ def test_a_token_that_the_grammar_refuses_is_never_accepted() -> None:
     assert delta.end is not None
     assert delta.end.reason is FinishReason.ERROR
     assert (outputs_of(sequence), delta.tokens) == ([], ())
+
+
+class SlowMatcher(ToyMatcher):
+    """Makes its mask when it is let, and is not to be touched meanwhile."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        super().__init__(grammar)
+        self.begun, self.let = threading.Event(), threading.Event()
+        self.busy = False
+
+    def mask(self) -> bytes:
+        self.busy = True
+        self.begun.set()
+        self.let.wait()
+        self.busy = False
+        return super().mask()
+
+    def forced(self) -> tuple[int, ...]:
+        assert not self.busy
+        return super().forced()
+
+
+def test_what_a_failed_step_still_makes_masks_from_is_not_touched() -> None:
+    parts = Parts(ROOMY)
+    sequence = parts.run(asking(NARROW))
+    slow = SlowMatcher(NARROW)
+    parts.grammars._records[sequence.id].matcher = slow
+
+    parts.grammars.masks(parts.issue())  # nobody waits for them
+    slow.begun.wait()
+    threading.Timer(0.05, slow.let.set).start()
+
+    assert parts.grammars.forced(sequence) == ToyMatcher(NARROW).forced()
 
 
 def test_a_chunk_that_chooses_nothing_and_a_step_without_grammars_have_no_masks() -> None:

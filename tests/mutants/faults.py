@@ -330,7 +330,7 @@ MUTANTS = (
     mutant(
         "E23",
         "masks move the grammar itself, so it runs ahead of a draft that is rejected",
-        ("engine/grammar/grammars.py", "Grammars._work_of", "record.matcher.copy()", "record.matcher"),
+        ("engine/grammar/masks.py", "MaskWork.masks", "self.matcher.copy() if self.drafts else ", ""),
     ),
     mutant(
         "E23",
@@ -376,9 +376,14 @@ MUTANTS = (
         (
             "engine/grammar/masks.py",
             "MaskWork.masks",
-            "self.matcher.take(draft)",
-            "draft is None or self.matcher.take(draft)",
+            "matcher.take(draft)",
+            "draft is None or matcher.take(draft)",
         ),
+    ),
+    mutant(
+        "E23",
+        "a matcher is moved while masks are still made from it",
+        ("engine/grammar/grammars.py", "Grammars._record_of", "            wait((self._making,))\n", ""),
     ),
     mutant(
         "E23",
@@ -418,7 +423,7 @@ MUTANTS = (
     mutant(
         "law 17",
         "an output may end where its grammar does not let it",
-        ("engine/grammar/masks.py", "MaskWork._mask", "self.matcher.mask()", "self.matcher.mask() or b'\\1'"),
+        ("engine/grammar/masks.py", "MaskWork._mask", "matcher.mask()", "matcher.mask() or b'\\1'"),
         ("engine/grammar/masks.py", "MaskWork._mask", "*self.endless}", "}"),
     ),
     mutant(
