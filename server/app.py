@@ -87,4 +87,5 @@ def _read(service: Service) -> Reading:
         name = service.settings.model.served_name
         return Reading(name, service.state, cache=None, snapshot=None, requests=service.requests.view())
     info = loaded.engine.info
-    return Reading(info.name, service.state, info.cache, loaded.engine.snapshot(), service.requests.view())
+    snapshot = loaded.engine.look().snapshot  # which leaves out the tables, as every scrape would
+    return Reading(info.name, service.state, info.cache, snapshot, service.requests.view())

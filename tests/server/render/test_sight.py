@@ -16,11 +16,10 @@ LONG = 600
 
 
 @given(
-    st.lists(st.integers(0, 6), min_size=LONG, max_size=LONG),
+    st.binary(min_size=LONG, max_size=LONG),
     st.lists(st.tuples(st.integers(0, LONG - 1), st.integers(0, 6)), max_size=20),
 )
-def test_what_has_changed_put_over_what_was_is_what_is(codes: list[int], changes: list[tuple[int, int]]) -> None:
-    before = bytes(codes)
+def test_what_has_changed_put_over_what_was_is_what_is(before: bytes, changes: list[tuple[int, int]]) -> None:
     after = bytearray(before)
     for place, code in changes:
         after[place] = code
@@ -28,10 +27,14 @@ def test_what_has_changed_put_over_what_was_is_what_is(codes: list[int], changes
     body = Json(**codes_body(bytes(after), before))
 
     assert body.keys() == {"changed"}
-    shown = "".join(chr(48 + code) for code in before)
-    assert applied(shown, body) == "".join(chr(48 + code) for code in after)
+    assert applied(text(before), body) == text(after)
     num_told = sum(len(characters) for _, characters in body["changed"])
     assert num_told == sum(old != new for old, new in zip(before, after, strict=True)), "and no more is told"
+
+
+def text(codes: bytes | bytearray) -> str:
+    """What a watcher reads."""
+    return "".join(chr((48 + code) % 256) for code in codes)
 
 
 def test_a_character_tells_the_group_and_the_hold() -> None:
