@@ -33,6 +33,7 @@ SHORT = {
     "server.tool_format": "--tool-format",
     "server.reasoning_format": "--reasoning-format",
     "server.log_level": "--log-level",
+    "server.log_format": "--log-format",
 }
 
 

@@ -54,7 +54,7 @@ class Engine:
         self._settings = settings
         self._clock = clock
         self._stats = Stats()
-        self._roster = Roster()
+        self._roster = Roster(clock=clock)
         self._admission = Admission(
             tables=tables,
             roster=self._roster,
@@ -247,7 +247,7 @@ class Engine:
         try:
             result = await execution
         except Exception as error:
-            log.exception("step_failed step=%d sequences=%d", plan.number, len(plan.chunks))
+            log.exception("step_failed", extra={"fields": {"step": plan.number, "sequences": len(plan.chunks)}})
             self._take_back(plan, error)
             return
         finally:

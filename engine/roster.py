@@ -1,8 +1,10 @@
 """Roster: every unfinished sequence, by state, in the order in which they go."""
 
+import time
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from engine.course import MAX_MOMENTS, Moment
 from engine.sequence import Sequence, State
 
 
@@ -10,14 +12,20 @@ def _order(sequence: Sequence) -> tuple[int, int]:
     return sequence.order
 
 
+def _note(sequence: Sequence, moment: Moment) -> None:
+    if len(sequence.moments) < MAX_MOMENTS:
+        sequence.moments.append(moment)
+
+
 class Roster:
     """The waiting, running, paused and parked sequences, each list ordered by `Sequence.order`.
 
-    The only writer of `Sequence.state`. A paused sequence computes nothing and keeps its blocks
+    The only writer of `Sequence.state` and `moments`. A paused sequence computes nothing and keeps its blocks
     until someone needs them; a parked one has none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lists: dict[State, list[Sequence]] = {state: [] for state in State if state is not State.FINISHED}
         self._by_id: dict[str, Sequence] = {}
 
@@ -60,6 +68,7 @@ class Roster:
     def move(self, sequence: Sequence, state: State) -> None:
         """Put an unfinished sequence into another state; FINISHED takes it off the roster."""
         self._lists[sequence.state].remove(sequence)
+        _note(sequence, Moment(state.value, self._clock()))
         sequence.state = state
         if state is State.FINISHED:
             del self._by_id[sequence.id]

@@ -4,6 +4,7 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, assert_never
 
+from engine.course import Course, Moment
 from engine.held import Held
 from engine.ledger import Ledger, Positions
 from engine.request import Pooling, Request, TokenLogprob, Usage
@@ -28,9 +29,9 @@ class Sequence:
     """The tokens, places in the cache, ledger and state of one continuation.
 
     Written by: `tokens`, `prompt_logprobs`, `pooled`, `pooled_upto`, `first_output_at`, `last_output_at`,
-    `drafts_kept`, `drafts_fallen` commit; `held`, `keys`, `stem` the block tables; `state` the roster;
-    `cached_tokens`, `admitted_at` admission; `aborted`, `abort_error`, `parked`, `stalled` the stream (flags that
-    the next admit reads); `failures`, `failed_upto` commit and the engine.
+    `drafts_kept`, `drafts_fallen` commit; `held`, `keys`, `stem` the block tables; `state`, `moments` the
+    roster; `cached_tokens`, `admitted_at` admission; `aborted`, `abort_error`, `parked`, `stalled` the stream (flags
+    that the next admit reads); `failures`, `failed_upto` commit and the engine.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Sequence:
         "last_output_at",
         "ledger",
         "max_length",
+        "moments",
         "number",
         "parked",
         "pooled",
@@ -95,6 +97,7 @@ class Sequence:
         self.failures = 0  # steps that failed with it, since it last got past them
         self.failed_upto = 0  # where the last of these would have brought it
         self.state = State.WAITING
+        self.moments: list[Moment] = []  # the first changes of state
         self.aborted = False
         self.abort_error: EngineError | None = None  # why, where the client did not simply leave
         self.stalled = False
@@ -155,6 +158,22 @@ class Sequence:
             self.ledger.accepted - self.num_prompt,
             self.drafts_kept[PREDICTION],
             self.drafts_fallen[PREDICTION],
+        )
+
+    @property
+    def course(self) -> Course:
+        """What has befallen it so far."""
+        return Course(
+            choice=self.choice,
+            usage=self.usage,
+            drafts_kept=self.drafts_kept.total(),
+            drafts_fallen=self.drafts_fallen.total(),
+            num_preemptions=self.epoch,
+            arrived_at=self.arrived_at,
+            admitted_at=self.admitted_at,
+            first_output_at=self.first_output_at,
+            last_output_at=self.last_output_at,
+            moments=tuple(self.moments),
         )
 
     def invalidate(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence as Run
 from types import TracebackType
 from typing import Self
 
+from engine.course import Course
 from engine.errors import SlowReader
 from engine.request import Delta
 from engine.sequence import Sequence
@@ -63,6 +64,11 @@ class DeltaStream:
         if self._full and len(self._deltas) <= self._max_deltas // 2:
             self._resume()
         return delta
+
+    @property
+    def courses(self) -> tuple[Course, ...]:
+        """What has befallen each choice so far, whoever has read what."""
+        return tuple(sequence.course for sequence in self._sequences)
 
     def put(self, delta: Delta) -> None:
         """Hand over a delta; never waits. A stream that is full asks for a pause instead."""

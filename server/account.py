@@ -1,7 +1,7 @@
-"""Account: what one request used and how it ended, told once to the metrics and to the log line."""
+"""Account: what one request used and how it ended, told once to the metrics and to its line in the log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,6 +11,7 @@ from engine.request import Delta
 from server.errors import ApiError
 from server.exchange import Exchange
 from server.recorder import Endpoint, Outcome, RequestMetrics
+from server.tally import Source, Tally
 
 _SERVER_FAULT = 500
 
@@ -31,13 +32,13 @@ class Account:
         self._exchange = exchange
         self._clock = clock
         self._began = clock()
-        self._prompt_tokens: int | None = None
-        self._generated_tokens: int | None = None
-        self._closed = False
+        self._tally = Tally(endpoint)
+        if exchange is not None:
+            exchange.tally = self._tally
 
     @classmethod
     def of(cls, request: Request, metrics: RequestMetrics, endpoint: Endpoint) -> Self:
-        """The account of a request, which fills in its exchange."""
+        """The account of a request, which tells its exchange."""
         return cls(metrics, endpoint, getattr(request.state, "exchange", None))
 
     def __enter__(self) -> Self:
@@ -53,7 +54,7 @@ class Account:
         """Before the engine took it a request is refused, unless the server itself is at fault."""
         if not isinstance(error, Exception) or isinstance(error, ClientDisconnect):
             return Outcome.ABORTED
-        started = self._prompt_tokens is not None
+        started = self._tally.prompt_tokens is not None
         if started or not isinstance(error, ApiError) or error.status == _SERVER_FAULT:
             return Outcome.FAILED
         return Outcome.REFUSED
@@ -61,32 +62,65 @@ class Account:
     @property
     def prompt_tokens(self) -> int:
         """What the engine was asked to read."""
-        return self._prompt_tokens or 0
+        return self._tally.prompt_tokens or 0
+
+    def ask(self, *, model: str, stream: bool | None = None, background: bool | None = None) -> None:
+        """The body is read, and the model that it names is served."""
+        self._tally.model, self._tally.stream, self._tally.background = model, bool(stream), background or None
 
     def move(self, request: Request) -> None:
-        """The client has come back in another request: its line in the log has the counts."""
-        self._exchange = getattr(request.state, "exchange", None)
+        """The client has come back in another request, whose line in the log has the counts now."""
+        exchange = getattr(request.state, "exchange", None)
+        if exchange is not None:
+            exchange.resumed = True
+        if self._tally.outcome is not None:
+            return
+        if self._exchange is not None:
+            self._exchange.tally, self._exchange.moved = None, True
+        self._exchange = exchange
+        if exchange is not None:
+            exchange.tally = self._tally
+
+    def hold(self) -> None:
+        """The answer goes on without its exchange, whose line is written when it has ended."""
+        if self._exchange is not None:
+            self._exchange.hold()
 
     def open(self, *, prompt_tokens: int) -> None:
         """The engine has taken the request."""
-        self._prompt_tokens, self._generated_tokens = prompt_tokens, 0
+        self._tally.prompt_tokens, self._tally.output_tokens = prompt_tokens, 0
+
+    def name(self, response_id: str) -> None:
+        """What the answer is called."""
+        self._tally.response_id = response_id
+
+    def follow(self, sources: Sequence[Source]) -> None:
+        """These are the engine's streams of it."""
+        self._tally.follow(sources)
+
+    def leave(self, sources: Sequence[Source]) -> None:
+        """Of these nothing more comes."""
+        self._tally.leave(sources)
 
     def count(self, delta: Delta) -> None:
         """A delta is on its way to the client."""
-        self._generated_tokens = (self._generated_tokens or 0) + len(delta.tokens)
+        self._tally.count(delta)
+
+    def fail(self, error: ApiError) -> None:
+        """The answer ends with this, after it has begun."""
+        self._tally.error = error.name
 
     def close(self, outcome: Outcome) -> None:
         """The answer has ended. Only the first end counts."""
-        if self._closed:
+        if self._tally.outcome is not None:
             return
-        self._closed = True
+        self._tally.outcome = outcome
         self._metrics.observe(
             endpoint=self.endpoint,
             outcome=outcome,
             seconds=self._clock() - self._began,
-            prompt_tokens=self._prompt_tokens,
-            generated_tokens=self._generated_tokens,
+            prompt_tokens=self._tally.prompt_tokens,
+            generated_tokens=self._tally.output_tokens,
         )
         if self._exchange is not None:
-            self._exchange.prompt_tokens = self._prompt_tokens
-            self._exchange.generated_tokens = self._generated_tokens
+            self._exchange.release()

@@ -40,5 +40,5 @@ async def _run(telling: Telling) -> None:
     try:
         await telling.run()
     except Exception:  # one answer must not end the others, or the process
-        log.exception("background_failed")
+        log.exception("background_failed", extra={"discreet": True})  # its words may be the client's
         telling.drop()

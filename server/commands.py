@@ -19,7 +19,7 @@ from engine.errors import EngineError
 from server.console import Console
 from server.doctor.examine import Probes, examine
 from server.doctor.report import MAX_WIDTH, as_json, as_text, prevents
-from server.logs import open_log
+from server.logs import open_log, said
 from server.serve import leave_at_once, load_failure, serve
 from server.terminal.client import Client
 from server.terminal.start import Wanted, start
@@ -129,7 +129,11 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     loaded = resolve(arguments)
     if loaded.print_config:
         return _print_config(loaded)
-    log = open_log(level=loaded.settings.server.log_level, stream=console)
+    settings = loaded.settings.server
+    for_programs = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
+    if for_programs:
+        console = Console(sys.stderr, frame=said)
+    log = open_log(level=settings.log_level, stream=console, as_json=for_programs)
     return serve(loaded.settings, build=build, console=console, log=log)
 
 
@@ -160,7 +164,7 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
         as_json=arguments.json,
         prediction=arguments.prediction,
     )
-    open_log(level=loaded.settings.server.log_level, stream=console)
+    open_log(level=loaded.settings.server.log_level, stream=console, as_json=False)
     _end_at_once_on_interrupt()
     try:
         built = build(loaded.settings, progress=lambda text: console.progress(f"tidemark: {text}"))
@@ -175,7 +179,7 @@ def _doctor(arguments: argparse.Namespace, console: Console) -> int:
     loaded = resolve(arguments, assumed=NO_MODEL)
     if loaded.print_config:
         return _print_config(loaded)
-    open_log(level="error", stream=console)  # what the engine would warn of is told as a finding
+    open_log(level="error", stream=console, as_json=False)  # what the engine would warn of is told as a finding
     _end_at_once_on_interrupt()
     sections = examine(loaded.settings, lambda text: console.progress(f"tidemark: {text}"), Probes())
     console.clear()

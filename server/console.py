@@ -1,17 +1,22 @@
 """Console: what a person at the terminal reads, lines that stay and one progress line that is rewritten."""
 
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
 _CLEAR = "\r\x1b[K"
 
 
 class Console:
-    """Writes to `stream`, from any thread. Where it is no terminal, progress is plain lines."""
+    """Writes to `stream`, from any thread. Where it is no terminal, progress is plain lines.
 
-    def __init__(self, stream: TextIO) -> None:
+    A `frame` is put around what is said, where programs read it; `write` takes lines as they are.
+    """
+
+    def __init__(self, stream: TextIO, *, frame: Callable[[str], str] | None = None) -> None:
         self._stream = stream
-        self._is_terminal = stream.isatty()
+        self._frame = frame
+        self._is_terminal = stream.isatty() and frame is None
         self._lock = threading.Lock()
         self._shows_progress = False
 
@@ -22,7 +27,7 @@ class Console:
                 self._put(f"{_CLEAR}{text}")
                 self._shows_progress = True
             else:
-                self._put(f"{text}\n")
+                self._put(f"{self._framed(text)}\n")
 
     def clear(self) -> None:
         """Take the progress line away."""
@@ -30,7 +35,7 @@ class Console:
 
     def line(self, text: str) -> None:
         """Say something that stays."""
-        self.write(f"{text}\n")
+        self.write(f"{self._framed(text)}\n")
 
     def write(self, text: str) -> None:
         """Write whole lines, as a log handler does, after the progress line is gone."""
@@ -40,6 +45,9 @@ class Console:
 
     def flush(self) -> None:
         """Nothing is held back."""
+
+    def _framed(self, text: str) -> str:
+        return text if self._frame is None else self._frame(text)
 
     def _put(self, text: str) -> None:
         try:

@@ -40,6 +40,7 @@ def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, 
     """Queue the requests, or refuse them all; `param` is the field that held the prompts."""
     streams = open_streams(engine, requests, param=param)
     account.open(prompt_tokens=sum(len(request.prompt) for request in requests))
+    account.follow(streams.sources)
     return streams
 
 
@@ -57,11 +58,13 @@ def alone(request: HttpRequest, streams: Streams, answer: Answer, account: Accou
     except ApiError:
         service.records.forget(telling)
         raise
+    account.hold()
     return telling
 
 
 def _known(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
     """The answer, where those who come back find it."""
+    account.name(answer.id)
     records = Service.of(request).records
     telling = Telling(streams, answer, account, keeper=records, endpoint=account.endpoint, owner=owner_of(request))
     records.add(telling)
@@ -78,7 +81,8 @@ def rest(request: HttpRequest, endpoint: Endpoint) -> Response | None:
     telling = service.records.find(id, endpoint=endpoint, owner=owner_of(request))
     if telling is None or start is None or telling.record.since(start) is None:
         raise no_such_event("Last-Event-ID")
-    telling.account.move(request)
+    if not telling.alone:
+        telling.account.move(request)
     return told(telling, service, start=start)
 
 
@@ -106,6 +110,7 @@ def told(telling: Telling, service: Service, *, start: int) -> Response:
 
 async def whole(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
     """The answer once it is complete; a client that leaves before ends the work."""
+    account.name(answer.id)
     return await once(request, gather(streams, account), answer, account)
 
 

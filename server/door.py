@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+from engine.course import Course
 from engine.request import Delta, Grammar, Request
 from engine.stats import Look, ModelInfo, Snapshot, StepRecord, UnitView
 from engine.text import Tokenizer, Vocabulary
@@ -13,6 +14,11 @@ class DeltaSource(Protocol):
 
     def __aiter__(self) -> AsyncIterator[Delta]:
         """The deltas of all choices."""
+        ...
+
+    @property
+    def courses(self) -> tuple[Course, ...]:
+        """What has befallen each choice so far."""
         ...
 
     def close(self) -> None:

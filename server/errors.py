@@ -63,6 +63,11 @@ class ApiError(Exception):
         self.body = ErrorBody(message=_clip(message), type=kind, param=param, code=code)
 
     @property
+    def name(self) -> str:
+        """What it is called in the log: the code, or whose fault it is."""
+        return self.body["code"] or self.body["type"]
+
+    @property
     def envelope(self) -> ErrorEnvelope:
         """The JSON around it."""
         return ErrorEnvelope(error=self.body)
@@ -90,6 +95,7 @@ class _Told(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         error = self._error
+        scope.setdefault("state", {})["error_code"] = error.name  # for the log
         told = json_response(envelope(scope, error.status, error.body), status=error.status, headers=error.headers)
         await told(scope, receive, send)
 

@@ -1,8 +1,8 @@
-"""Exchanges: every request gets an id, a time, an answer and a line in the log."""
+"""Exchanges: every request gets an id, a time, an answer and exactly one line in the log."""
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -10,7 +10,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import Kind, failure_response
-from server.logs import Log
+from server.logs import Field, Log
+from server.tally import DIGITS, Tally
 
 _SANE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _MAX_LOGGED_PATH = 200  # characters; a path is the client's own text
@@ -19,20 +20,46 @@ _PROBES = frozenset({"/health", "/ready", "/metrics"})  # asked for every few se
 
 @dataclass(slots=True)
 class Exchange:
-    """One HTTP request and its answer, in `request.state.exchange`; routes fill in the token counts for the log."""
+    """One HTTP request and its answer, in `request.state.exchange`. Where the model runs for it there is a tally.
+
+    Its line is written when it is over and nothing holds it: an answer that goes on without it does.
+    """
 
     request_id: str
     began: float
+    write: Callable[["Exchange"], None]
     status: int | None = None
     complete: bool = False
-    prompt_tokens: int | None = None
-    generated_tokens: int | None = None
+    tally: Tally | None = None
+    resumed: bool | None = None  # it got the rest of an answer
+    moved: bool | None = None  # another got the rest of its answer while it was open
+    _over: bool = False
+    _held: bool = False
+
+    def hold(self) -> None:
+        """An answer goes on without it, and will release it."""
+        self._held = True
+
+    def release(self) -> None:
+        """The answer has ended."""
+        if self._held:
+            self._held = False
+            self._settle()
+
+    def end(self) -> None:
+        """Everything that will be sent is sent."""
+        self._over = True
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._over and not self._held:
+            self.write(self)
 
 
 class Exchanges:
     """Gives every request an id, times it, answers 500 where nothing else did, and logs one line."""
 
-    def __init__(self, app: ASGIApp, *, log: Log, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, app: ASGIApp, *, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._log = log
         self._clock = clock
@@ -42,7 +69,9 @@ class Exchanges:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(_request_id(Headers(scope=scope)), self._clock())
+        exchange = Exchange(
+            _request_id(Headers(scope=scope)), self._clock(), lambda exchange: self._write_line(scope, exchange)
+        )
         scope.setdefault("state", {}).update(exchange=exchange, request_id=exchange.request_id)
 
         async def send_and_note(message: Message) -> None:
@@ -52,7 +81,7 @@ class Exchanges:
         try:
             await self._answer(scope, receive, send_and_note, exchange)
         finally:
-            self._write_line(scope, exchange)
+            exchange.end()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange) -> None:
         try:
@@ -60,7 +89,7 @@ class Exchanges:
         except Exception as error:
             if exchange.status is not None:
                 raise  # the answer has begun: only closing the connection can say that it is broken
-            self._log.failure("request_failed", error=error, request_id=exchange.request_id)
+            self._log.request_failure("request_failed", error=error, request_id=exchange.request_id)
             response = failure_response(500, "the server failed on this request", kind=Kind.SERVER)
             await response(scope, receive, send)
 
@@ -69,26 +98,42 @@ class Exchanges:
             exchange.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-request-id"] = headers["request-id"] = exchange.request_id  # Anthropic's SDKs read the latter
-            headers["openai-processing-ms"] = str(self._milliseconds(exchange))
+            headers["openai-processing-ms"] = str(round(self._seconds(exchange) * 1000))
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             exchange.complete = True
 
-    def _milliseconds(self, exchange: Exchange) -> int:
-        return round((self._clock() - exchange.began) * 1000)
+    def _seconds(self, exchange: Exchange) -> float:
+        return self._clock() - exchange.began
 
     def _write_line(self, scope: Scope, exchange: Exchange) -> None:
-        write = self._log.debug if scope["path"].removeprefix("/v1") in _PROBES else self._log.info
-        write(
-            "request",
-            method=scope["method"],
-            path=scope["path"][:_MAX_LOGGED_PATH],
-            status=exchange.status,
-            complete=None if exchange.complete else False,
-            ms=self._milliseconds(exchange),
-            request_id=exchange.request_id,
-            prompt_tokens=exchange.prompt_tokens,
-            generated_tokens=exchange.generated_tokens,
-        )
+        fields = fields_of(scope, exchange, seconds=self._seconds(exchange))
+        self._log.request(fields, probe=scope["path"].removeprefix("/v1") in _PROBES)
+
+
+def fields_of(scope: Scope, exchange: Exchange, *, seconds: float) -> dict[str, Field]:
+    """What the line of a request has; None is left out."""
+    state, tally = scope["state"], exchange.tally
+    fields: dict[str, Field] = {
+        "method": scope["method"],
+        "path": scope["path"][:_MAX_LOGGED_PATH],
+        "endpoint": endpoint_of(scope),
+        "status": exchange.status,
+        "complete": None if exchange.complete else False,
+        "request_id": exchange.request_id,
+        "key": state.get("key_number"),
+        "error_code": state.get("error_code") or (None if tally is None else tally.error),
+        "resumed": exchange.resumed,
+        "moved": exchange.moved,
+    }
+    counts: Mapping[str, Field] = {} if tally is None else tally.fields
+    return {**fields, **counts, "total_seconds": round(seconds, DIGITS)}
+
+
+def endpoint_of(scope: Scope) -> str | None:
+    """The pattern of the path, without the prefix; None where there is no such path."""
+    route = scope.get("route")
+    path = getattr(route, "path", None)
+    return None if path is None else str(path).removeprefix("/v1")
 
 
 def _request_id(headers: Headers) -> str:

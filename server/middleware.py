@@ -102,13 +102,13 @@ class Keys:
 
     def _admits(self, scope: Scope) -> bool:
         """Whether it has a key; whose it is goes on with the request."""
-        owner = ""
+        owner, number = "", None
         for given in _given_keys(scope):
             digest = sha256(given).digest()
-            for known in self._digests:
+            for place, known in enumerate(self._digests, start=1):
                 if compare_digest(digest, known):
-                    owner = digest.hex()
-        scope.setdefault("state", {})["owner"] = owner
+                    owner, number = digest.hex(), place
+        scope.setdefault("state", {}).update(owner=owner, key_number=number)
         return bool(owner)
 
 

@@ -50,8 +50,10 @@ class _Line:
                 return  # whoever ends next goes on
             self._waiting.popleft()
             self._num_running += 1
+            self._account.follow(streams.sources)
             for (_, choice), part in (await gather(streams, self._account)).items():
                 self.parts[number, choice] = part
+            self._account.leave(streams.sources)
             self._num_running -= 1
 
     def _open(self, request: Request) -> Streams | None:

@@ -26,6 +26,7 @@ from server.console import Console
 from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
+from server.stalls import tell_stalls
 from server.store import StoreFailed
 
 LEAST_WASTE = 0.0005  # of the blocks' bytes: less would read as 0.0%
@@ -122,11 +123,13 @@ class Process:
         if engine is None:
             return 0.0
         running = group.create_task(self._run_engine(engine))
+        watching = group.create_task(tell_stalls(engine, self._log))
         await self._ending
         deadline = time.monotonic() + self._settings.server.drain_seconds
         await self._drain(engine, running)
         await self._stop(engine, running)
         self._service.lookout.close()
+        watching.cancel()
         return 0.0 if self._service.failed else deadline - time.monotonic()
 
     # -- states -------------------------------------------------------------------------------
@@ -203,7 +206,9 @@ class Process:
 
     def _announce(self, info: ModelInfo) -> None:
         seconds = time.monotonic() - self._began
-        self._console.line(f"tidemark: {describe(info)}, loaded in {seconds:.1f} s, {url_of(self._listener)}")
+        url = url_of(self._listener)
+        self._console.line(f"tidemark: {describe(info)}, loaded in {seconds:.1f} s, {url}")
+        self._log.info("serving", model=info.name, url=url, load_seconds=round(seconds, 3))
 
     def _start_loader(self) -> asyncio.Future[Built]:
         """Build in a daemon thread: unlike an executor's it does not keep the process from ending."""

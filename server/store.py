@@ -212,4 +212,4 @@ def _open(path: str) -> sqlite3.Connection:
 def _tell_failure(done: Future[None]) -> None:
     """A response that can't be kept has been answered all the same: it is said in the log."""
     if (error := done.exception()) is not None:
-        log.error("response_not_kept", exc_info=error)
+        log.error("response_not_kept", exc_info=error, extra={"discreet": True})  # its words may be the client's

@@ -32,6 +32,11 @@ class Streams:
         self._sources = tuple(sources)
         self._table = _Table(len(sources))
 
+    @property
+    def sources(self) -> tuple[DeltaSource, ...]:
+        """One for each prompt."""
+        return self._sources
+
     def close(self) -> None:
         """Abort what has not ended. Safe twice."""
         for source in self._sources:

@@ -159,7 +159,9 @@ class Telling:
             last = self.renderer.last()
             outcome = Outcome.ABORTED if self._stopped else Outcome.FINISHED
         except Exception as error:  # noqa: BLE001  # whatever it is, the client is told and the stream ends
-            last = self.renderer.failed(_told(error))
+            told = _told(error)
+            self.account.fail(told)
+            last = self.renderer.failed(told)
             outcome = Outcome.FAILED
         frames = self._keep(last)
         self._outcome = outcome
@@ -200,5 +202,5 @@ async def _to_nobody(frames: bytes) -> None:
 def _told(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
-    log.error("stream_failed", exc_info=error)
+    log.error("stream_failed", exc_info=error, extra={"discreet": True})  # its words may be the client's
     return ApiError(500, "the server failed on this request", kind=Kind.SERVER)

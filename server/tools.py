@@ -8,6 +8,22 @@ from server.errors import ApiError, unsupported
 from server.rules import wrong
 from server.wire.chat import FunctionBody, FunctionTool, ToolFields
 
+HOSTED = frozenset(  # kinds that agents send and others run; what else clients may call a kind is not logged
+    {
+        *("apply_patch", "code_interpreter", "computer_use", "computer_use_preview", "custom", "file_search"),
+        *(
+            "image_generation",
+            "local_shell",
+            "mcp",
+            "namespace",
+            "shell",
+            "tool_search",
+            "web_search",
+            "web_search_preview",
+        ),
+    }
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -36,8 +52,9 @@ def offer_of(body: ToolFields) -> Offer:
     """What a body offers, or an ApiError that says what of it can't be."""
     functions = tuple(tool.function for tool in body.tools or () if isinstance(tool, FunctionTool))
     if num_dropped := len(body.tools or ()) - len(functions):
-        kinds = ",".join(sorted({tool.type for tool in body.tools or () if not isinstance(tool, FunctionTool)}))
-        log.warning("tools_dropped", extra={"fields": {"tools": num_dropped, "kinds": kinds[:200]}})
+        given = {tool.type for tool in body.tools or () if not isinstance(tool, FunctionTool)}
+        kinds = sorted(given & HOSTED) + ["other"] * bool(given - HOSTED)
+        log.warning("tools_dropped", extra={"fields": {"tools": num_dropped, "kinds": ",".join(kinds)}})
     required, allowed = _choice(body.tool_choice, functions)
     if body.tool_choice == "none" or not functions:
         return NOTHING

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from anyio import CancelScope
 
 from config.settings import ModelSettings, Settings
+from engine.course import Course, Moment
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
 from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Pooling, Request, TokenLogprob, Usage
@@ -120,8 +121,10 @@ class FakeStream:
         self.num_parks = 0
         self._waiting: CancelScope | None = None
         self._turns: list[tuple[_Choice, Iterator[Delta]]] = []
+        self._choices: list[_Choice] = []
         for number, script in enumerate(scripts):
             choice = _Choice(request, number, script, context)
+            self._choices.append(choice)
             self._turns.append((choice, choice.deltas()))
 
     def __aiter__(self) -> AsyncIterator[Delta]:
@@ -141,6 +144,11 @@ class FakeStream:
                 return delta
         self.ended = not self._turns
         raise StopAsyncIteration
+
+    @property
+    def courses(self) -> tuple[Course, ...]:
+        """Each choice waited a second, and had its tokens a half apart."""
+        return tuple(choice.course for choice in self._choices)
 
     def close(self) -> None:
         """Say no more."""
@@ -167,6 +175,13 @@ class _Choice:
         self._number = number
         self._script = script
         self._count = 0
+
+    @property
+    def course(self) -> Course:
+        """What has befallen it so far."""
+        moments = (Moment("running", 101.0),)
+        first, last = (101.5, 101.0 + 0.5 * self._count) if self._count else (None, None)
+        return Course(self._number, self._usage(), 3, 2, 1, 100.0, 101.0, first, last, moments)
 
     async def waits(self) -> None:
         """Wait for the script's gate, if it is time."""

@@ -36,6 +36,7 @@ async def create_chat_completion(request: Request) -> Response:
         body = await read_body(request, ChatRequest, max_depth=service.settings.server.max_json_depth)
         loaded = service.loaded()
         loaded.check_name(body.model)
+        account.ask(model=body.model, stream=body.stream)
         id = new_id("chatcmpl")
         conversation = await converse(id, body, loaded)
         reply = reply_of(

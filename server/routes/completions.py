@@ -42,6 +42,7 @@ async def create_completion(request: Request) -> Response:
         body = await read_body(request, CompletionRequest, max_depth=service.settings.server.max_json_depth)
         loaded = service.loaded()
         loaded.check_name(body.model)
+        account.ask(model=body.model, stream=body.stream)
         check_completion(body)
         structure = grammar_of(body)
         check_num_prompts(body, most=service.settings.engine.max_waiting)

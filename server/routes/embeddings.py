@@ -33,6 +33,7 @@ async def create_embeddings(request: HttpRequest) -> Response:
         body = await read_body(request, EmbeddingRequest, max_depth=service.settings.server.max_json_depth)
         loaded = service.loaded()
         loaded.check_name(body.model)
+        account.ask(model=body.model)
         info = loaded.engine.info
         check_embedding(body, size=info.embedding_size)
         inputs = await embedding_inputs(loaded.tokenizer, body, context=info.context_length)

@@ -48,6 +48,7 @@ async def create_message(request: Request) -> Response:
         body = await read_body(request, MessagesRequest, max_depth=service.settings.server.max_json_depth)
         loaded = service.loaded()
         loaded.check_name(body.model)
+        account.ask(model=body.model, stream=body.stream)
         id = new_id("msg")
         conversation = await _conversation(id, body, loaded)
         answer = Messages(

@@ -58,6 +58,7 @@ async def create_response(request: Request) -> Response:
     with Account.of(request, service.requests, Endpoint.RESPONSES) as account:
         body = await read_body(request, ResponsesRequest, max_depth=service.settings.server.max_json_depth)
         loaded = _loaded(service, body)
+        account.ask(model=body.model, stream=body.stream, background=body.background)
         recalled = await recall(body, service.store, owner=owner_of(request))
         chat = await asyncio.to_thread(chat_body, body, recalled.items)
         id = f"resp_{secrets.token_hex(16)}"

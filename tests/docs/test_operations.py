@@ -5,9 +5,11 @@ import pytest
 
 from config.catalogue import SETTINGS, Setting
 from config.flags import SHORT
+from server.exchange import Exchange, fields_of
 from server.metrics import Metrics, Reading
-from server.recorder import RequestMetrics
+from server.recorder import Endpoint, RequestMetrics
 from server.service import State
+from server.tally import Tally
 
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 
@@ -35,3 +37,13 @@ def test_exactly_the_metrics_that_exist_are_explained() -> None:
     table = OPERATIONS.partition("## Metrics")[2].partition("## Watching it")[0]
 
     assert set(re.findall(r"`(tidemark_\w+)`", table)) == metric_names()
+
+
+def test_exactly_the_fields_of_a_request_line_are_explained() -> None:
+    table = OPERATIONS.partition("## Logs")[2].partition("A `request` line has")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    exchange = Exchange("r", 0.0, lambda _: None, tally=Tally(Endpoint.COMPLETIONS, prompt_tokens=1))
+    scope = {"type": "http", "method": "POST", "path": "/", "state": {}}
+
+    assert named == set(fields_of(scope, exchange, seconds=1.0))

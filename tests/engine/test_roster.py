@@ -1,5 +1,6 @@
 import pytest
 
+from engine.course import MAX_MOMENTS, Moment
 from engine.ledger import Positions
 from engine.roster import Roster
 from engine.sequence import Sequence, State
@@ -66,3 +67,18 @@ def test_a_check_finds_a_sequence_in_the_list_of_another_state() -> None:
 
     with pytest.raises(AssertionError, match="is elsewhere"):
         roster.check()
+
+
+def test_changes_of_state_are_remembered_with_their_times_up_to_a_bound() -> None:
+    now = iter(range(10**6))
+    roster = Roster(clock=lambda: float(next(now)))
+    sequence = a_sequence(1)
+    roster.add(sequence)
+
+    for _ in range(MAX_MOMENTS):
+        roster.move(sequence, State.RUNNING)
+        roster.move(sequence, State.WAITING)
+    roster.move(sequence, State.FINISHED)
+
+    assert sequence.moments[:2] == [Moment("running", 0.0), Moment("waiting", 1.0)]
+    assert len(sequence.course.moments) == MAX_MOMENTS

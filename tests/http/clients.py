@@ -15,22 +15,24 @@ from server.listen import HttpServer, bind
 from server.logs import Log
 from server.service import Service
 
+QUIET = Log(logging.getLogger("tidemark.tests"))
 
-def app_of(service: Service) -> FastAPI:
+
+def app_of(service: Service, log: Log = QUIET) -> FastAPI:
     """The whole application over a service."""
-    return create_app(service.settings, service, log=Log(logging.getLogger("tidemark.tests")))
+    return create_app(service.settings, service, log=log)
 
 
-def client_of(service: Service) -> httpx.AsyncClient:
+def client_of(service: Service, log: Log = QUIET) -> httpx.AsyncClient:
     """A client that reads each answer once it is complete."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app_of(service)), base_url="http://test")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app_of(service, log)), base_url="http://test")
 
 
 @asynccontextmanager
-async def listening(service: Service) -> AsyncIterator[str]:
+async def listening(service: Service, log: Log = QUIET) -> AsyncIterator[str]:
     """A real server on a free port, and its URL."""
     listener = bind("127.0.0.1", 0)
-    server = HttpServer(app_of(service), service.settings.server)
+    server = HttpServer(app_of(service, log), service.settings.server)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listener]))
         try:

@@ -74,7 +74,7 @@ class ServerProcess:
 
     def client(self) -> httpx.Client:
         """A client of it, once it listens."""
-        url = self.said(r"event=loading .*url=(\S+)")[1]
+        url = self.said(r'event"?[=:]"?loading.*url"?[=:]"?(http://[^\s"]+)')[1]
         return httpx.Client(base_url=url, timeout=PATIENCE_SECONDS)
 
     def ready_client(self) -> httpx.Client:

@@ -146,7 +146,7 @@ def main() -> int:
             raise ModelNotFound("there is no script\nat all")
         return build(settings, Script(arguments.hold, arguments.free_steps, arguments.dies_at))
 
-    log = open_log(level=settings.server.log_level, stream=console)
+    log = open_log(level=settings.server.log_level, stream=console, as_json=False)
     return serve(settings, build=load, console=console, log=log)
 
 

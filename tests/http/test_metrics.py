@@ -133,7 +133,8 @@ def test_a_log_line_tells_what_a_request_used_and_never_its_text_or_its_key() ->
         line = server.said("request_id=mine")
 
     assert line.string.split(" ", 1)[1].startswith(
-        "level=info event=request method=POST path=/v1/completions status=200"
+        "level=info event=request method=POST path=/v1/completions endpoint=/completions status=200 request_id=mine"
     )
-    assert line.string.endswith("request_id=mine prompt_tokens=15 generated_tokens=3")
+    assert " key=1 " in line.string
+    assert " prompt_tokens=15 output_tokens=3 choices=1 cached_tokens=0 " in line.string
     assert not any("secret" in line for line in server.lines)

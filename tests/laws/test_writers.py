@@ -27,6 +27,7 @@ WRITERS = {
     "keys": {"cache/tables.py"},  # by PrefixKeys, which it calls
     "stem": {"cache/tables.py"},
     "state": {"roster.py"},
+    "moments": {"roster.py"},
     "cached_tokens": {"admission.py"},
     "admitted_at": {"admission.py"},
     "aborted": {"stream.py"},

@@ -99,12 +99,14 @@ WATCHER_TESTS = (
     "tests/server/render/test_sight.py",
     "tests/laws/test_watchers.py",
 )
-TESTS_OF = {
+LOGS_TESTS = ("tests/http/test_log_lines.py",)
+TESTS_OF = {  # faults that have tests of their own
     "recurrent": RECURRENT_TESTS,
     "draft model": DRAFT_MODEL_TESTS,
     "grammar": GRAMMAR_TESTS,
     "reading": READING_TESTS,
     "watchers": WATCHER_TESTS,
+    "logs": LOGS_TESTS,
 }
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=line", "--show-capture=no")

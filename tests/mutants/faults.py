@@ -1237,4 +1237,44 @@ MUTANTS = (
         "steps are noted for nobody",
         ("server/lookout.py", "Lookout._end", "            self._stop_noting()\n", ""),
     ),
+    mutant(
+        "logs",
+        "what runs in the background has a line before it has ended",
+        ("server/exchange.py", "Exchange.hold", "self._held = True", "self._held = False"),
+    ),
+    mutant(
+        "logs",
+        "what is held is never written",
+        ("server/exchange.py", "Exchange.release", "            self._settle()\n", ""),
+    ),
+    mutant(
+        "logs",
+        "what an error of a request says is logged",
+        ("server/logs.py", "_fields", 'foreign or getattr(record, "discreet", False)', "False"),
+    ),
+    mutant(
+        "logs",
+        "the field of a body that is wrong is logged",
+        ("server/errors.py", "ApiError.name", 'self.body["code"] or', 'self.body["param"] or self.body["code"] or'),
+    ),
+    mutant(
+        "logs",
+        "a line has the model that was asked for, served or not",
+        (
+            "server/routes/chat.py",
+            "create_chat_completion",
+            "        loaded.check_name(body.model)\n        account.ask(model=body.model, stream=body.stream)\n",
+            "        account.ask(model=body.model, stream=body.stream)\n        loaded.check_name(body.model)\n",
+        ),
+    ),
+    mutant(
+        "logs",
+        "kinds of tools are logged as clients call them",
+        ("server/tools.py", "offer_of", 'given & HOSTED) + ["other"] * bool(given - HOSTED)', "given)"),
+    ),
+    mutant(
+        "logs",
+        "a stream that was taken over keeps its counts",
+        ("server/account.py", "Account.move", "self._exchange.tally, self._exchange.moved = None, True", "pass"),
+    ),
 )

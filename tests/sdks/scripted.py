@@ -158,7 +158,12 @@ def main() -> int:
         progress("reading the rules")
         return build(settings)
 
-    return serve(settings, build=load, console=console, log=open_log(level=settings.server.log_level, stream=console))
+    return serve(
+        settings,
+        build=load,
+        console=console,
+        log=open_log(level=settings.server.log_level, stream=console, as_json=False),
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from server.console import Console
 
 
@@ -40,3 +42,15 @@ def test_a_closed_stream_is_survived() -> None:
 
     console.line("ready")
     console.progress("loading")
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_what_programs_read_has_its_frame_and_nothing_is_rewritten(stream: io.StringIO) -> None:
+    console = Console(stream, frame=lambda text: f"<{text}>")
+
+    console.progress("loading a")
+    console.progress("loading b")
+    console.write("a log line\n")
+    console.line("ready")
+
+    assert stream.getvalue() == "<loading a>\n<loading b>\na log line\n<ready>\n"

@@ -11,7 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from server.exchange import Exchange, Exchanges
 from server.logs import KeyValueFormatter, Log
-from tests.server.asgi import Endpoint, client_of, hello
+from server.recorder import Endpoint
+from server.tally import Tally
+from tests.server.asgi import Endpoint as App, client_of, hello
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +46,7 @@ def ticking() -> Iterator[float]:
         now += 0.25
 
 
-def around(app: Endpoint, lines: Lines) -> httpx.AsyncClient:
+def around(app: App, lines: Lines) -> httpx.AsyncClient:
     clock = ticking()
     return client_of(Exchanges(app, log=lines.log, clock=lambda: next(clock)))
 
@@ -84,21 +86,23 @@ async def test_an_answer_says_how_long_it_took(lines: Lines) -> None:
     assert answer.headers["openai-processing-ms"] == "250"
 
 
-async def test_a_request_is_one_line_with_the_counts_that_its_route_gave(lines: Lines) -> None:
+async def test_a_request_is_one_line_with_what_its_route_counted(lines: Lines) -> None:
     async def count(scope: Scope, receive: Receive, send: Send) -> None:
         exchange = scope["state"]["exchange"]
         assert isinstance(exchange, Exchange)
-        exchange.prompt_tokens, exchange.generated_tokens = 12, 3
+        exchange.tally = Tally(Endpoint.COMPLETIONS, model="m", prompt_tokens=12, output_tokens=3)
+        scope["state"]["key_number"] = 2
         await hello(scope, receive, send)
 
     async with around(count, lines) as client:
         await client.post("/v1/completions?key=secret", headers={"x-request-id": "a"}, content=b"secret")
 
     (line,) = lines.written
-    assert line.endswith(
-        " level=info event=request method=POST path=/v1/completions status=200 ms=500 request_id=a"
-        " prompt_tokens=12 generated_tokens=3"
+    assert line.split(" ", 1)[1].startswith(
+        "level=info event=request method=POST path=/v1/completions status=200 request_id=a key=2 outcome=parked"
+        " model=m prompt_tokens=12 output_tokens=3 choices=0 cached_tokens=0"
     )
+    assert line.endswith(" total_seconds=0.5")
     assert "secret" not in line
 
 
@@ -111,8 +115,10 @@ async def test_probes_are_not_logged(lines: Lines, path: str) -> None:
 
 
 async def test_an_unexpected_error_is_a_500_in_the_envelope_and_a_traceback_in_the_log(lines: Lines) -> None:
+    words = "detail that is nobody's business"
+
     async def fail(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        raise RuntimeError("detail that is nobody's business")
+        raise RuntimeError(words)
 
     async with around(fail, lines) as client:
         answer = await client.get("/", headers={"x-request-id": "a"})
@@ -123,6 +129,8 @@ async def test_an_unexpected_error_is_a_500_in_the_envelope_and_a_traceback_in_t
     assert "detail" not in answer.text
     failure, request = lines.written
     assert "event=request_failed request_id=a traceback=" in failure
+    assert "RuntimeError" in failure
+    assert "detail" not in failure
     assert "status=500" in request
 
 

@@ -5,10 +5,12 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
+from hypothesis import given, strategies as st
 
-from server.logs import Log, open_log
+from server.logs import JsonFormatter, Log, open_log, said
 
 
 @pytest.fixture
@@ -25,8 +27,15 @@ def stream() -> Iterator[io.StringIO]:
     ours.setLevel(levels[1])
 
 
-def log_to(stream: io.StringIO, level: str = "info") -> Log:
-    return open_log(level=level, stream=stream)
+def log_to(stream: io.StringIO, level: str = "info", *, as_json: bool = False) -> Log:
+    return open_log(level=level, stream=stream, as_json=as_json)
+
+
+def objects(stream: io.StringIO) -> list[dict[str, object]]:
+    """Every line, each of which is one physical line for any reader."""
+    text = stream.getvalue()
+    assert text.isascii()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_an_event_is_one_line_of_fields(stream: io.StringIO) -> None:
@@ -81,3 +90,75 @@ def test_a_request_cancelled_at_the_end_leaves_no_traceback(stream: io.StringIO)
     logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=asyncio.CancelledError())
 
     assert stream.getvalue() == ""
+
+
+AWKWARD = 'a\nlevel=error "b" \u2028 \x1b[31m \ud800'
+
+
+def test_json_lines_keep_the_types_of_their_fields(stream: io.StringIO) -> None:
+    log_to(stream, as_json=True).request({"status": 200, "seconds": 0.5, "complete": False, "key": None}, probe=False)
+
+    [line] = objects(stream)
+
+    assert datetime.fromisoformat(str(line.pop("time"))).tzinfo is not None
+    assert line == {"level": "info", "event": "request", "status": 200, "seconds": 0.5, "complete": False}
+
+
+@given(st.text(st.characters()), st.text(st.characters(codec=None)))
+def test_whatever_a_value_holds_it_is_one_json_line(event: str, value: str) -> None:
+    record = logging.LogRecord("any", logging.ERROR, "", 0, "%s", (event,), None)
+    record.fields = {"value": value}
+
+    line = JsonFormatter().format(record)
+
+    assert line.splitlines() == [line]
+    assert (json.loads(line)["event"], json.loads(line)["value"]) == (event, value)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_every_kind_of_record_is_one_line(stream: io.StringIO, as_json: bool) -> None:
+    log = log_to(stream, "debug", as_json=as_json)
+
+    log.debug("load_failed", error=ValueError(AWKWARD))
+    log.warning("stalled", path=AWKWARD)
+    log.failure("engine_died", error=ValueError(AWKWARD))
+    logging.getLogger("uvicorn.error").error("Exception in ASGI application\n", exc_info=ValueError(AWKWARD))
+    logging.getLogger("asyncio").error("never retrieved\nfuture: %s", AWKWARD)
+    logging.getLogger("py.warnings").warning(AWKWARD)
+
+    assert len(stream.getvalue().splitlines()) == 6
+
+
+def failed(words: str) -> BaseException:
+    """An error with a cause and others beside it, all of which hold words."""
+    error = ExceptionGroup(words, [ValueError(words), OSError(words)])
+    error.__cause__ = KeyError(words)
+    return error
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_request_provoked_is_told_without_its_words(stream: io.StringIO, as_json: bool) -> None:
+    log, words = log_to(stream, as_json=as_json), "the client's own"
+
+    log.request_failure("request_failed", error=failed(words), request_id="r")
+    logging.getLogger("server.telling").error("stream_failed", exc_info=failed(words), extra={"discreet": True})
+    logging.getLogger("uvicorn.error").error("Exception in ASGI application\n", exc_info=failed(words))
+    logging.getLogger("asyncio").error("Task exception was never retrieved\nfuture: %s", failed(words))
+
+    text = stream.getvalue()
+    assert words not in text
+    assert text.count("KeyError") == text.count("ValueError") == text.count("OSError") == 3
+
+
+def test_a_long_chain_of_errors_is_cut(stream: io.StringIO) -> None:
+    log_to(stream).request_failure("request_failed", error=ExceptionGroup("many", [ValueError()] * 50))
+
+    assert stream.getvalue().count("ValueError") == 7
+
+
+def test_what_people_are_told_is_an_object_too() -> None:
+    line = said('tidemark: "model"\nin two lines')
+
+    assert line.splitlines() == [line]
+    assert json.loads(line)["event"] == "said"
+    assert json.loads(line)["text"] == 'tidemark: "model"\nin two lines'

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from engine.course import Course
 from engine.errors import EngineStopped, QueueFull, StepFailed
 from engine.request import Delta, End, FinishReason, Request, Sampling, Stopping, Usage
 from server.account import Account
@@ -113,6 +114,7 @@ async def test_an_end_that_nobody_asked_for_is_an_error() -> None:
             pass
 
         park = unpark = close
+        courses: tuple[Course, ...] = ()
 
     with pytest.raises(ApiError) as caught:
         await gather(Streams([Aborted()]), account())
