@@ -1,6 +1,7 @@
 """The ledger as it moves, over HTTP."""
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import replace
 
 import httpx
@@ -62,12 +63,11 @@ async def test_times_and_counts_out_of_range_are_refused_with_the_numbers(query:
 async def test_a_watcher_too_many_is_told_to_come_back() -> None:
     service = make_service()
     engine = service.loaded().engine
-    places = [service.lookout.watching(engine) for _ in range(MAX_WATCHERS)]
-    for place in places:
-        place.__enter__()
-
-    async with client_of(service) as client:
-        answer = await client.get("/ledger/events")
+    with ExitStack() as places:
+        for _ in range(MAX_WATCHERS):
+            places.enter_context(service.lookout.watching(engine))
+        async with client_of(service) as client:
+            answer = await client.get("/ledger/events")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_many_watchers")
     assert int(answer.headers["retry-after"]) > 0

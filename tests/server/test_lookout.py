@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import ExitStack
 
 import orjson
 import pytest
@@ -154,13 +155,12 @@ async def test_of_a_request_that_runs_when_the_first_watcher_comes_the_beginning
 
 async def test_one_watcher_too_many_is_refused_and_a_place_is_free_again() -> None:
     case = Case()
-    watchers = [case.lookout.watching(case.engine) for _ in range(MAX_WATCHERS)]
-    for watcher in watchers:
-        watcher.__enter__()
+    with ExitStack() as places:
+        for _ in range(MAX_WATCHERS):
+            places.enter_context(case.lookout.watching(case.engine))
 
-    with pytest.raises(ApiError, match="16 watch") as refusal, case.lookout.watching(case.engine):
-        pass
-    watchers[0].__exit__(None, None, None)
+        with pytest.raises(ApiError, match="16 watch") as refusal, case.lookout.watching(case.engine):
+            pass
 
     assert refusal.value.status == 503
     case.lookout.check_room()

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 from anyio import CancelScope
@@ -89,12 +90,12 @@ async def test_an_engine_that_dies_ends_the_watching_and_says_so() -> None:
 
 async def test_who_comes_as_the_last_place_is_taken_is_let_go() -> None:
     case = Case()
-    places = [case.service.lookout.watching(case.engine) for _ in range(MAX_WATCHERS)]
-    for place in places:
-        place.__enter__()
+    with ExitStack() as places:
+        for _ in range(MAX_WATCHERS):
+            places.enter_context(case.service.lookout.watching(case.engine))
 
-    with pytest.raises(Forgotten):
-        await case.run()
+        with pytest.raises(Forgotten):
+            await case.run()
 
 
 async def test_who_leaves_leaves_nothing_behind() -> None:
