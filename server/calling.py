@@ -3,54 +3,23 @@
 Rules are llguidance's Lark. Where a mark is a special token it is written as that token, since no text is.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
 
 from engine.request import Grammar, Syntax
+from server.asked import Asked
 from server.dialect import Dialect
 from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import CallFormat, Calls, Frame
-from server.structure import Asked
+from server.spelling import TEXT, Spelling, literal
 from server.tools import Offer
 from server.wire.chat import FunctionBody
 
 MAX_CALLS = 16  # of an answer that is nothing else: a small model may write calls for ever
 ANYTHING = '{"type":"object"}'
-
-_TEXT = "tm_text: TM_TEXT\nTM_TEXT: /(.|\\n)*/\nTM_SPACE: /[ \\n]{0,4}/"
-
-
-class Spelling:
-    """How texts are spelled in a grammar. `special` has the ids of the marks that are special tokens."""
-
-    def __init__(self, special: Mapping[str, int]) -> None:
-        self._special = special
-        self._mark = re.compile(f"({'|'.join(map(re.escape, special)) or '(?!)'})")
-
-    def spell(self, text: str) -> str:
-        """A text as a grammar has it: literals, and special tokens for the marks that are some."""
-        return " ".join(self._part(part) for part in self._mark.split(text) if part)
-
-    def up_to(self, mark: str, name: str) -> Iterator[str]:
-        """The rule of a name that is any text up to a mark, and the mark."""
-        lazy = "" if mark in self._special else "[lazy]"
-        yield f"{name}{lazy}: TM_TEXT {self.spell(mark)}"
-
-    def first(self, marks: Sequence[str]) -> str:
-        """The mark to begin with: a special token, if one is."""
-        return next((mark for mark in marks if mark in self._special), marks[0])
-
-    def _part(self, text: str) -> str:
-        return f"<[{self._special[text]}]>" if text in self._special else literal(text)
-
-
-def literal(text: str) -> str:
-    """A text as it stands, whatever marks it spells."""
-    return orjson.dumps(text).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +69,7 @@ def behind_thinking(
     else:
         rules.append("tm_said: tm_answer")
     whole = _grammar([*_thinking(thinking, spelling, "tm_said"), *rules])
-    return Asked(replace(whole, parts=(("tm_asked", asked.grammar),)), asked.param)
+    return replace(asked, grammar=replace(whole, parts=(("tm_asked", asked.grammar),)))
 
 
 def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
@@ -121,7 +90,7 @@ def is_strict(offer: Offer, format: CallFormat) -> bool:
 
 
 def _grammar(rules: Iterable[str]) -> Grammar:
-    return Grammar(Syntax.LARK, "\n".join([*rules, _TEXT]))
+    return Grammar(Syntax.LARK, "\n".join([*rules, TEXT]))
 
 
 def _thinking(thinking: Thinking | None, spelling: Spelling, then: str) -> list[str]:

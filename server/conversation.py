@@ -35,7 +35,7 @@ async def converse(id: str, body: ChatRequest, loaded: Loaded, names: Names = ()
     Errors name the chat body's fields; those of an answer that has begun name what `names` makes of them.
     """
     check_chat(body)
-    asked, offer = grammar_of(body), offer_of(body)
+    asked, offer = grammar_of(body, loaded.dialect.tokens), offer_of(body)
     if offer.required and loaded.dialect.format is None:
         raise unsupported("tool_choice", "this server looks for no calls: its `tool_format` is none")
     context = loaded.engine.info.context_length
@@ -58,7 +58,8 @@ async def converse(id: str, body: ChatRequest, loaded: Loaded, names: Names = ()
         max_tokens=chat_max_tokens(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         prompt_logprobs=body.prompt_logprobs,
-        shown_special_ids=loaded.dialect.special_ids(shape.reader.marks),
+        shown_special_ids=loaded.dialect.special_ids(shape.reader.marks)
+        | (shape.asked.shown if shape.asked else frozenset()),
     )
     return Conversation(
         requests_of(id, body, [prompt], wanted, eos_ids=loaded.tokenizer.eos_ids),

@@ -37,14 +37,16 @@ class Dialect:
     """What is known of a model's ways.
 
     `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads. `special` has
-    the ids of those marks that are special tokens. `takes_system`: the template does not refuse a system message.
-    `one_call`: it refuses an answer of several calls. `short_ids`: it refuses ids of calls that are not like our own.
+    the ids of those marks that are special tokens, `tokens` those of all special tokens. `takes_system`: the template
+    does not refuse a system message. `one_call`: it refuses an answer of several calls. `short_ids`: it refuses ids of
+    calls that are not like our own.
     """
 
     format: CallFormat | None
     thinking: Thinking | None
     variables: frozenset[str]
     special: Mapping[str, int]
+    tokens: Mapping[str, int]
     takes_system: bool
     one_call: bool
     short_ids: bool
@@ -102,6 +104,7 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
         thinking=thinking,
         variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
         special={mark: special[mark] for mark in marks if mark in special},
+        tokens=special,
         takes_system=_NO_SYSTEM.search(text) is None,
         one_call=_ONE_CALL in text or isinstance(format, Harmony),
         short_ids=_SHORT_IDS in text,

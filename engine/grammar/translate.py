@@ -31,8 +31,15 @@ Ends = Mapping[int, str]  # the tokens that end an output, and how they are spel
 
 def translated(grammar: Grammar, ends: Ends) -> str:
     """A grammar with bounded whitespace in every schema."""
-    named = [{"name": name, **_entry(part, ends)} for name, part in grammar.parts]
+    named = [{"name": name, **_entry(part, ends)} for name, part in _all_parts(grammar)]
     return json.dumps({"grammars": [_entry(grammar, ends), *named]})
+
+
+def _all_parts(grammar: Grammar) -> Iterator[tuple[str, Grammar]]:
+    """Parts, and the parts of these; no two have the same name."""
+    for name, part in grammar.parts:
+        yield name, part
+        yield from _all_parts(part)
 
 
 def pieces_of(grammar: Grammar) -> Iterator[Grammar]:

@@ -44,7 +44,7 @@ async def create_completion(request: Request) -> Response:
         loaded.check_name(body.model)
         account.ask(model=body.model, stream=body.stream)
         check_completion(body)
-        structure = grammar_of(body)
+        structure = grammar_of(body, loaded.dialect.tokens)
         check_num_prompts(body, most=service.settings.engine.max_waiting)
         context = loaded.engine.info.context_length
         prompts = await completion_prompts(loaded.tokenizer, body, context=context)
@@ -52,9 +52,17 @@ async def create_completion(request: Request) -> Response:
 
         grammar = await settled(loaded.engine, structure)
 
+        wanted = _wanted(body, prediction, grammar, structure.shown if structure else frozenset())
         id = new_id("cmpl")
-        asked = requests_of(id, body, prompts, _wanted(body, prediction, grammar), eos_ids=loaded.tokenizer.eos_ids)
-        reply = reply_of(id, body, loaded, created=service.now(), top_logprobs=body.logprobs)
+        asked = requests_of(id, body, prompts, wanted, eos_ids=loaded.tokenizer.eos_ids)
+        reply = reply_of(
+            id,
+            body,
+            loaded,
+            created=service.now(),
+            top_logprobs=body.logprobs,
+            shown_special_ids=wanted.shown_special_ids,
+        )
         echoes = [echo_of(one, reply.vocabulary, skip_special=reply.skip_special) for one in prompts if body.echo]
         answer = Completions(reply, prompts, echoes)
 
@@ -64,10 +72,13 @@ async def create_completion(request: Request) -> Response:
         return await deliver.whole(request, streams, answer, account)
 
 
-def _wanted(body: CompletionRequest, prediction: tuple[int, ...], grammar: Grammar | None) -> Wanted:
+def _wanted(
+    body: CompletionRequest, prediction: tuple[int, ...], grammar: Grammar | None, shown: frozenset[int]
+) -> Wanted:
     return Wanted(
         prediction=prediction,
         grammar=grammar,
+        shown_special_ids=shown,
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         top_logprobs=body.logprobs,
         prompt_logprobs=most_scores(body.logprobs if body.echo else None, body.prompt_logprobs),

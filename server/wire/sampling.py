@@ -10,6 +10,7 @@ from server.wire.base import Stop, Tokens, Wire, by_shape
 MAX_BIAS = 100
 MAX_BIASES = 4096
 MAX_STOP_TOKENS = 4096
+_SAID = "needs either `format`, or `structures` and `triggers`"
 _MAX_SHOWN_KEY = 20  # characters of a wrong key that its error repeats
 
 
@@ -27,25 +28,67 @@ class JsonSchemaFormat(Wire):
     strict: bool | None = None
 
 
-class ResponseFormat(Wire):
-    """`response_format`."""
-
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: JsonSchemaFormat | None = None
-
-    @model_validator(mode="after")
-    def _a_schema_where_one_is_named(self) -> Self:
-        if self.type == "json_schema" and self.json_schema is None:
-            raise PydanticCustomError("missing", "needs `json_schema` beside the type json_schema")
-        return self
-
-
 Schema = Annotated[
     Annotated[str, Tag("<text>")] | Annotated[dict[str, object], Tag("<object>")],
     by_shape("a JSON schema, as an object or as text"),
 ]
 Choices = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, fail_fast=True)]
 Expression = Annotated[str, Field(min_length=1)]
+
+
+class TagStructure(Wire):
+    """One of `structures`: a tag, and the schema of the JSON within it."""
+
+    begin: Expression
+    schema_: Schema | None = Field(default=None, alias="schema")
+    end: str
+
+
+class TagFields(Wire):
+    """A structural tag, in one of two ways: a `format`, or `structures` and `triggers`."""
+
+    structures: list[TagStructure] | None = Field(default=None, min_length=1)
+    triggers: list[Expression] | None = Field(default=None, min_length=1)
+    format: dict[str, object] | None = Field(default=None, description="as xgrammar has it")
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it is said in just one of the ways."""
+        old = self.structures is not None and self.triggers is not None
+        return old != (self.format is not None) and (self.structures is None) == (self.triggers is None)
+
+
+class StructuralTag(TagFields):
+    """`structured_outputs.structural_tag`."""
+
+    type: Literal["structural_tag"] | None = None
+
+    @model_validator(mode="after")
+    def _said(self) -> Self:
+        if not self.is_said:
+            raise PydanticCustomError("missing", _SAID)
+        return self
+
+
+class ResponseFormat(TagFields):
+    """`response_format`."""
+
+    type: Literal["text", "json_object", "json_schema", "structural_tag"]
+    json_schema: JsonSchemaFormat | None = None
+
+    @model_validator(mode="after")
+    def _what_its_type_needs(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise PydanticCustomError("missing", "needs `json_schema` beside the type json_schema")
+        if self.type == "structural_tag" and not self.is_said:
+            raise PydanticCustomError("missing", _SAID)
+        return self
+
+
+TagOrText = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[StructuralTag, Tag("<object>")],
+    by_shape("a structural tag, as an object or as text"),
+]
 
 
 class StructuredOutputs(Wire):
@@ -56,7 +99,7 @@ class StructuredOutputs(Wire):
     choice: Choices | None = None
     grammar: Expression | None = None
     json_object: bool | None = None
-    structural_tag: object = Field(default=None, description="refused")
+    structural_tag: TagOrText | None = None
 
 
 def _biases(value: object) -> dict[int, float]:

@@ -116,6 +116,13 @@ BOTH: list[tuple[Body, str]] = [
         "response_format.json_schema.schema",
     ),
     ({"response_format": {"type": "json_object"}, "guided_regex": "a+"}, "guided_regex"),
+    ({"response_format": {"type": "structural_tag"}}, "response_format"),
+    ({"response_format": {"type": "structural_tag", "triggers": ["a"], "format": {}}}, "response_format"),
+    ({"structured_outputs": {"structural_tag": {}}}, "structured_outputs.structural_tag"),
+    (
+        {"response_format": {"type": "structural_tag", "structures": [{"begin": "a"}], "triggers": ["a"]}},
+        "response_format.structures[0].end",
+    ),
     ({"guided_json": {}, "guided_choice": ["a"]}, "guided_choice"),
     ({"guided_json": 5}, "guided_json"),
     ({"guided_json": "{"}, "guided_json"),
@@ -254,7 +261,10 @@ async def test_a_wrong_field_of_a_completion_is_400_and_named(fields: Body, para
 
 
 UNSUPPORTED_BOTH: list[tuple[Body, str]] = [
-    ({"structured_outputs": {"structural_tag": {}}}, "structured_outputs.structural_tag"),
+    (
+        {"structured_outputs": {"structural_tag": {"format": {"type": "token", "token": 5}}}},
+        "structured_outputs.structural_tag.format.type",
+    ),
     ({"background": True}, "background"),
 ]
 UNSUPPORTED_CHAT: list[tuple[Body, str]] = [

@@ -88,6 +88,63 @@ def test_a_completion_matches_what_was_asked_for(client: httpx.Client, fields: J
     assert re.fullmatch(pattern.replace("|>", r"\|>").replace("<|", r"<\|"), choice["text"])
 
 
+GO = {
+    "begin": "<go>",
+    "schema": {
+        "type": "object",
+        "properties": {
+            "place": {"enum": ["the harbour", "the lighthouse"]},
+            "hours": {"type": "integer", "maximum": 9},
+        },
+        "required": ["place", "hours"],
+        "additionalProperties": False,
+    },
+    "end": "</go>",
+}
+CALL = re.compile(r'<go>\{"place": ?"the (harbour|lighthouse)", ?"hours": ?-?[0-9]+\}</go>')
+
+
+def test_tags_in_free_text_are_the_same_streamed_and_whole_and_with_drafts_and_without(client: httpx.Client) -> None:
+    tag = {"type": "structural_tag", "structures": [GO], "triggers": ["<go"]}
+    format = {
+        "type": "triggered_tags",
+        "triggers": ["<go"],
+        "tags": [{"type": "tag", **GO, "content": {"type": "json_schema", "json_schema": GO["schema"]}}],
+        "at_least_one": True,
+    }
+    before = "".join(f'I go <go>{{"place":"the harbour","hours":{hours}}}</go> and say so.\n' for hours in (1, 2, 3, 4))
+    for fields in (
+        {"response_format": tag},
+        {"structured_outputs": {"structural_tag": json.dumps(tag)}},
+        {"response_format": {"type": "structural_tag", "format": format}},
+    ):
+        body = {"model": "m", "prompt": before, "max_tokens": 60, "temperature": 0, **fields}
+
+        whole = choice_of(client, TEXT, body)["text"]
+        slow = choice_of(client, TEXT, body | {"max_draft_tokens": 0})["text"]
+        chunks = chunks_of(client.post(TEXT, json=body | {"stream": True}).text)
+        streamed = "".join(choice["text"] for chunk in chunks for choice in chunk["choices"])
+
+        assert whole == slow == streamed
+        begun = [at.start() for at in re.finditer("<go", whole)]
+        assert begun, whole
+        assert [at.start() for at in CALL.finditer(whole)][: len(begun) - 1] == begun[:-1]
+
+
+def test_a_tag_that_is_a_special_token_is_in_the_text(client: httpx.Client) -> None:
+    tag = {
+        "type": "tag",
+        "begin": "<reponame>",
+        "content": {"type": "regex", "pattern": "[a-z]{3}"},
+        "end": "<file_sep>",
+    }
+    fields = {"response_format": {"type": "structural_tag", "format": tag}}
+
+    text = choice_of(client, TEXT, {"model": "m", "prompt": "It is ", "max_tokens": 30, **fields})["text"]
+
+    assert re.fullmatch("<reponame>[a-z]{3}<file_sep>", text)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("fields", "said"),
@@ -128,6 +185,18 @@ def test_an_answer_that_has_to_go_on_for_long_ends_with_its_room(
         ({"structured_outputs": {"regex": "x*a{100000000}"}}, "structured_outputs.regex"),
         ({"structured_outputs": {"regex": "(x|y)+(a{1000}){1000}{1000}"}}, "structured_outputs.regex"),
         ({"structured_outputs": {"grammar": "start: <|im_end|>"}}, "structured_outputs.grammar"),
+        (
+            {"response_format": {"type": "structural_tag", "structures": [GO | {"begin": "go"}], "triggers": ["<go"]}},
+            "response_format.structures[0].begin",
+        ),
+        (
+            {
+                "structured_outputs": {
+                    "structural_tag": {"structures": [GO | {"end": "<|im_end|>"}], "triggers": ["<go"]}
+                }
+            },
+            "structured_outputs.structural_tag",
+        ),
         ({"structured_outputs": {"grammar": 'start: "a" <[0-5]> "b"'}}, "structured_outputs.grammar"),
         ({"guided_json": {"properties": {"a": {"pattern": "^b{99999}$"}}, "required": ["a"]}}, "guided_json"),
     ],

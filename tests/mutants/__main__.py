@@ -78,6 +78,7 @@ GRAMMAR_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/grammar",
     "tests/server/test_structure.py",
+    "tests/server/test_tags.py",
     "tests/server/test_calling.py",
     "tests/http/test_failed_grammars.py",
 )

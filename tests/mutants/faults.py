@@ -448,6 +448,16 @@ MUTANTS = (
     ),
     mutant(
         "grammar",
+        "a tag that begins with the longer of two triggers is never met",
+        ("server/tags.py", "_Rules._triggered", "min(fitting, key=len", "max(fitting, key=len"),
+    ),
+    mutant(
+        "grammar",
+        "what is to be a special token is written with other tokens",
+        ("server/tags.py", "_asked", "if mark and any", "if not mark and any"),
+    ),
+    mutant(
+        "grammar",
         "a grammar that fails late does not say which field asked for it",
         ("server/structure.py", "settled", "name=name_of(asked.param, names)", "name=''"),
     ),

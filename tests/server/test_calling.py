@@ -7,13 +7,14 @@ from engine.errors import GrammarRefused
 from engine.grammar.guidance import guidance_for
 from engine.request import Grammar, Syntax
 from engine.text import Vocabulary
+from server.asked import Asked
 from server.calling import Shape, shape_of
 from server.dialect import Dialect, dialect_of
 from server.reading.answer import Thinking
 from server.reading.calls import write_calls
 from server.reading.formats import FORMATS
 from server.reading.pieces import CallArguments, CallBegun, Reasoning, Text, joined
-from server.structure import Asked, grammar_of
+from server.structure import grammar_of
 from server.tools import Offer
 from server.wire.chat import FunctionBody
 from server.wire.sampling import StructureFields
@@ -278,7 +279,7 @@ def test_calls_in_the_place_of_an_answer_and_behind_reasoning_whatever_it_has_to
 
 @pytest.mark.parametrize("thinking", [None, TAGS])
 def test_one_of_thousands_of_texts_may_be_asked_for(thinking: Thinking | None) -> None:
-    asked = grammar_of(StructureFields(guided_choice=[f"label {number}" for number in range(5_000)]))
+    asked = grammar_of(StructureFields(guided_choice=[f"label {number}" for number in range(5_000)]), {})
 
     shape = shape_of(asked, Offer(), thinking, dialect("hermes"))
 

@@ -6,8 +6,9 @@ import pytest
 
 from engine.errors import GrammarRefused
 from engine.request import Grammar, Syntax
+from server.asked import Asked
 from server.errors import ApiError
-from server.structure import Asked, grammar_of, settled
+from server.structure import grammar_of, settled
 from server.wire.sampling import StructureFields
 from tests.fakes import FakeEngine
 
@@ -21,7 +22,7 @@ LARK = 'start: "root ::= "'
 
 
 def asked_by(fields: Mapping[str, object]) -> Asked | None:
-    return grammar_of(StructureFields.model_validate(fields))
+    return grammar_of(StructureFields.model_validate(fields), {})
 
 
 @pytest.mark.parametrize(
