@@ -1,0 +1,38 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from server.cli import main
+
+WAITS = "import signal; from server.cli import heed_sigterm; heed_sigterm({}); print('up', flush=True); signal.pause()"
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    """What SIGTERM does is the same after the test."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(("process", "code"), [(1, 143), (2, -signal.SIGTERM)])
+def test_a_sigterm_ends_a_process_that_does_not_serve_yet(process: int, code: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS.format(process)], stdout=subprocess.PIPE) as waiting:
+        assert waiting.stdout is not None
+        waiting.stdout.readline()
+        waiting.terminate()
+
+    assert waiting.returncode == code
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_first_process_of_a_container_heeds_sigterm_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+
+    main(["version"])
+
+    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
