@@ -39,6 +39,13 @@ _WITH_BODY = (
     HTTPStatus.TOO_MANY_REQUESTS,
 )
 _RETRY_AFTER = {"retry-after": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}}
+_LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "the last event of a stream that arrived: what came after it is sent, and the body is not read",
+}
 _KEYS = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -50,6 +57,11 @@ def body_of(model: type[Wire]) -> JsonSchema:
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
     return {"requestBody": {"required": True, "content": {JSON: {"schema": _inlined(schema, definitions)}}}}
+
+
+def resumable(extra: JsonSchema) -> JsonSchema:
+    """An operation whose stream can be resumed."""
+    return extra | {"parameters": [*extra.get("parameters", ()), _LAST_EVENT_ID]}
 
 
 def parameter(name: str, schema: JsonSchema, description: str) -> JsonSchema:

@@ -9,7 +9,7 @@ from server import deliver
 from server.account import Account
 from server.body import read_body
 from server.conversation import converse
-from server.openapi import ERRORS, body_of, streamed
+from server.openapi import ERRORS, body_of, resumable, streamed
 from server.recorder import Endpoint
 from server.render.chat import Chat
 from server.render.reply import new_id, reply_of
@@ -25,7 +25,7 @@ EVENT = TypeAdapter[ChatChunk | ErrorEnvelope](ChatChunk | ErrorEnvelope)
     "/chat/completions",
     response_model=ChatCompletion,
     responses=streamed(EVENT, ends_with="[DONE]") | ERRORS,
-    openapi_extra=body_of(ChatRequest),
+    openapi_extra=resumable(body_of(ChatRequest)),
 )
 async def create_chat_completion(request: Request) -> Response:
     """Answer a conversation, whole or as a stream of events."""

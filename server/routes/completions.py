@@ -9,7 +9,7 @@ from engine.request import Grammar
 from server import deliver
 from server.account import Account
 from server.body import read_body
-from server.openapi import ERRORS, body_of, streamed
+from server.openapi import ERRORS, body_of, resumable, streamed
 from server.prompt import completion_prompts, predicted_tokens
 from server.recorder import Endpoint
 from server.render.completions import Completions, echo_of
@@ -31,7 +31,7 @@ EVENT = TypeAdapter[Completion | ErrorEnvelope](Completion | ErrorEnvelope)
     "/completions",
     response_model=Completion,
     responses=streamed(EVENT, ends_with="[DONE]") | ERRORS,
-    openapi_extra=body_of(CompletionRequest),
+    openapi_extra=resumable(body_of(CompletionRequest)),
 )
 async def create_completion(request: Request) -> Response:
     """Continue one text or several, whole or as a stream of events."""

@@ -12,7 +12,7 @@ from server.account import Account
 from server.body import read_body
 from server.conversation import Conversation, converse
 from server.messages import NAMES, chat_body
-from server.openapi import MESSAGES_ERRORS, body_of, streamed
+from server.openapi import MESSAGES_ERRORS, body_of, resumable, streamed
 from server.recorder import Endpoint
 from server.render.messages import Messages
 from server.render.reply import new_id
@@ -37,7 +37,7 @@ EVENT = TypeAdapter[MessageEvent | MessagesErrorEnvelope](MessageEvent | Message
     "/messages",
     response_model=MessageBody,
     responses=streamed(EVENT) | MESSAGES_ERRORS,
-    openapi_extra=body_of(MessagesRequest),
+    openapi_extra=resumable(body_of(MessagesRequest)),
 )
 async def create_message(request: Request) -> Response:
     """Answer a conversation in Anthropic's shape, whole or as a stream of events."""

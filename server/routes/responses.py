@@ -14,7 +14,7 @@ from server.body import read_body
 from server.conversation import Conversation, converse
 from server.errors import ApiError
 from server.middleware import owner_of
-from server.openapi import ERRORS, body_of, parameter, streamed
+from server.openapi import ERRORS, body_of, parameter, resumable, streamed
 from server.query import choice_in, flag_in, number_in
 from server.recall import Recalled, recall
 from server.recorder import Endpoint
@@ -48,7 +48,7 @@ EVENT = TypeAdapter[ResponseEvent](ResponseEvent)
     "/responses",
     response_model=ResponseBody,
     responses=streamed(EVENT) | ERRORS,
-    openapi_extra=body_of(ResponsesRequest),
+    openapi_extra=resumable(body_of(ResponsesRequest)),
 )
 async def create_response(request: Request) -> Response:
     """Answer a conversation, whole, as a stream of events, or in the background."""
@@ -97,12 +97,14 @@ async def count_input_tokens(request: Request) -> Response:
     "/responses/{id}",
     response_model=ResponseBody,
     responses=streamed(EVENT) | ERRORS,
-    openapi_extra={
-        "parameters": [
-            parameter("stream", {"type": "boolean"}, "as events"),
-            parameter("starting_after", {"type": "integer", "minimum": 0}, "the last event that arrived"),
-        ]
-    },
+    openapi_extra=resumable(
+        {
+            "parameters": [
+                parameter("stream", {"type": "boolean"}, "as events"),
+                parameter("starting_after", {"type": "integer", "minimum": 0}, "the last event that arrived"),
+            ]
+        }
+    ),
 )
 async def get_response(request: Request, id: str) -> Response:
     """A response as it stands, or its events, from a number on."""

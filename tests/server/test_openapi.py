@@ -98,6 +98,18 @@ def test_the_events_of_a_stream_are_described_with_the_mark_of_the_end() -> None
     assert "$ref" not in str(stream)
 
 
+def test_every_stream_is_described_as_one_that_can_be_resumed() -> None:
+    streams = {path for path, operation in operations() if "text/event-stream" in str(operation["responses"])}
+    resumed = {
+        path
+        for path, operation in operations()
+        if any(one["name"] == "Last-Event-ID" for one in operation.get("parameters", ()))
+    }
+
+    assert resumed == streams
+    assert len(streams) == 5
+
+
 def test_messages_are_described_with_anthropics_errors() -> None:
     document = app_of(make_service()).openapi()
 
