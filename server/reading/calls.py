@@ -8,6 +8,7 @@ from typing import Protocol
 import orjson
 
 from server.reading.pieces import CallArguments, CallBegun
+from server.reading.scan import Scan
 from server.reading.tape import Malformed, Steps, Tape
 
 ID_CHARACTERS = string.ascii_letters + string.digits
@@ -157,7 +158,7 @@ def read_call_object(tape: Tape, calls: Calls) -> Steps[None]:
             begun = True
         elif key in ARGUMENTS and arguments is None and not begun:
             arguments = yield from _held_arguments(tape)
-        elif key in ASIDE or begun:
+        elif key in ASIDE or (begun and key not in ARGUMENTS):
             yield from _read_value(tape)
         else:
             raise Malformed
@@ -174,8 +175,15 @@ def read_arguments(tape: Tape, calls: Calls, name: str) -> Steps[None]:
     if (yield from tape.next()) != "{":
         calls.whole(tape, name, (yield from _held_arguments(tape)))
         return
-    number = calls.begin(tape, name)
-    yield from _read_balanced(tape, lambda text: tape.say(CallArguments(number, text)))
+    number: int | None = None
+
+    def say(text: str) -> None:
+        nonlocal number
+        if number is None:
+            number = calls.begin(tape, name)
+        tape.say(CallArguments(number, text))
+
+    yield from _read_balanced(tape, say)
     tape.settle()
 
 
@@ -249,8 +257,11 @@ def _read_quoted(tape: Tape, longest: int) -> Steps[str]:
 
 
 def _read_balanced(tape: Tape, say: Callable[[str], None], *, longest: int | None = None) -> Steps[None]:
-    """An object or a list up to its own closing bracket, said in parts. Raises Malformed where it does not close."""
-    scan, length = _Scan(), 0
+    """An object or a list up to its own closing bracket, said in parts from where it is known to be one.
+
+    Raises Malformed where it breaks; what came before may be said.
+    """
+    scan, held, length = Scan(), "", 0
     while not scan.closed:
         if not (yield from tape.next()):
             raise Malformed
@@ -259,29 +270,9 @@ def _read_balanced(tape: Tape, say: Callable[[str], None], *, longest: int | Non
         if longest is not None and length > longest:
             raise Malformed
         tape.at += len(part)
-        say(part)
-
-
-class _Scan:
-    """How deep a JSON text is in brackets, and whether in a string."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._quoted = False
-        self._escaped = False
-        self.closed = False
-
-    def take(self, text: str) -> str:
-        """As much of the text as belongs to the value."""
-        for count, character in enumerate(text, start=1):
-            if self._quoted:
-                self._quoted = character != '"' or self._escaped
-                self._escaped = character == "\\" and not self._escaped
-            elif character == '"':
-                self._quoted = True
-            else:
-                self._depth += (character in "{[") - (character in "}]")
-                if self._depth == 0:
-                    self.closed = True
-                    return text[:count]
-        return text
+        held += part
+        if scan.known and held:
+            say(held)
+            held = ""
+        if scan.broken:
+            raise Malformed

@@ -23,6 +23,8 @@ def read_tagged_call(tape: Tape, calls: Calls) -> Steps[None]:
         if (yield from tape.expect("<parameter=", "</function>")) == "</function>":
             break
         key = yield from tape.until(">", MAX_PARAMETER)
+        if key in arguments:
+            raise Malformed
         value = yield from tape.until("</parameter>", MAX_HELD)
         arguments[key] = _typed(value.removeprefix("\n").removesuffix("\n"), calls.schema_of(name, key))
     calls.whole(tape, name, orjson.dumps(arguments).decode())

@@ -149,12 +149,12 @@ async def test_arguments_are_streamed_as_they_come() -> None:
 
     deltas = [choice["delta"] for chunk in got for choice in chunk["choices"]]
     calls = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
-    assert len(calls) > 10
+    assert len(calls) >= 10
     assert all(len(call) == 1 for call in calls)
 
 
 async def test_a_reason_is_about_calls_unless_the_room_ran_out() -> None:
-    cut = await chunks(service(ONE), chat(max_tokens=45))
+    cut = await chunks(service(ONE), chat(max_tokens=55))
     stopped = await chunks(service(f"{ONE} END"), chat(stop="END"))
 
     assert rebuilt(cut)["reasons"] == ["length"]

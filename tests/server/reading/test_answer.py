@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -91,6 +92,15 @@ def test_pieces_are_parts_of_the_text_in_its_order_and_only_marks_lie_between(
     gaps.append(text[at:])
     num_marks = sum(isinstance(piece, CallBegun) for piece in pieces) + 2 * (thinking is not None)
     assert sum(not gap.isspace() and gap != "" for gap in gaps) <= num_marks
+
+
+@given(text=MARKED, format=CHOSEN, thinking=THINKING)
+def test_no_letter_is_lost(text: str, format: str | None, thinking: Thinking | None) -> None:
+    pieces = read(reader_of(format, thinking=thinking), [text])
+
+    kept = "".join(getattr(piece, "text", "") for piece in pieces)
+    marked = "".join(re.findall(r'"[^"]*"|<\|channel\|>.*?<\|message\|>|<\|start\|>.*?<\|message\|>', text, re.DOTALL))
+    assert kept.count("日") >= text.count("日") - marked.count("日")
 
 
 @given(text=MARKED, format=MARKING_CALLS)

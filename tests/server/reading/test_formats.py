@@ -138,6 +138,12 @@ NO_CALLS = {
         f'<tool_call>{{"{"x" * 500}": 1}}',
         f'<tool_call>{{"{"x" * 40}": 1}}',
         f'<tool_call>{{"id": {"1" * 50}, "name": "look"}}',
+        """<tool_call>{"name": "look", "arguments": {'at': 'x'}}</tool_call>""",
+        '<tool_call>{"name": "look", "arguments": {at: "x"}}</tool_call>',
+        '<tool_call>{"name": "look", "arguments": {"at", "x"}}</tool_call>',
+        '<tool_call>{"name": "look", "arguments": {"at',
+        '<tool_call>{"arguments": {"at": x"}, "name": "look"}</tool_call>',
+        "<tool_call><function=look><parameter=a>1</parameter><parameter=a>2</parameter></function></tool_call>",
     ],
     "llama": [
         '{"title": "look"}',
@@ -145,6 +151,7 @@ NO_CALLS = {
         '{"name": "other", "parameters": {}}',
         'I say {"name": "look", "parameters": {}}',
         "<|python_tag|>print(1)",
+        '{"name": "look", "parameters": {at: "x"}}; {"name": "look"}',
     ],
     "pythonic": [
         "[1] is what I look at",
@@ -170,12 +177,14 @@ NO_CALLS = {
         "<|channel|>commentary to=functions.other<|message|>{}",
         "<|channel|>commentary to=functions.look<|message|>x",
         "<|start|>" + "x" * 600,
+        "<|channel|>commentary to=functions.look<|message|>{at: 1}",
     ],
     "mistral": [
         "[TOOL_CALLS]",
         "[TOOL_CALLS] other[ARGS]{}",
         "[TOOL_CALLS]a longer name than any tool has{}",
         '[TOOL_CALLS]look[ARGS]"x"',
+        "[TOOL_CALLS]look[ARGS]{at: 1}",
         "[TOOL_CALLS]look[CALL_ID]!![ARGS]{}",
         '[TOOL_CALLS][{"name": "other", "arguments": {}}]',
         "[TOOL",
@@ -212,10 +221,12 @@ def test_arguments_come_as_they_are_written() -> None:
     reader = reader_of("hermes")
 
     head = reader.feed('<tool_call>{"name": "look", "arguments": {"at"')
-    more = reader.feed(': "her')
+    assert head == ()
+    head = reader.feed(": ")
+    more = reader.feed('"her')
 
     assert head[0] == CallBegun(0, "call0", "look")
-    assert [getattr(piece, "text", None) for piece in (*head[1:], *more)] == ['{"at"', ': "her']
+    assert [getattr(piece, "text", None) for piece in (*head[1:], *more)] == ['{"at": ', '"her']
 
 
 @pytest.mark.parametrize(
@@ -230,6 +241,11 @@ def test_arguments_come_as_they_are_written() -> None:
         ),
         ("hermes", '<tool_call>{"name": "look", "arguments": {}} oops', "{}", " oops"),
         ("llama", '{"name": "look", "parameters": {}}; nothing', "{}", "; nothing"),
+        ("llama", '{"name": "look", "parameters": {"at": x"}}; {"name": "look"}', '{"at": x', '"}}; {"name": "look"}'),
+        ("llama", '{"name": "look", "parameters": {"at": "x" y}} so', '{"at": "x" ', "y}} so"),
+        ("llama", '{"name": "look", "parameters": {"at": [1}} so', '{"at": [1', "}} so"),
+        ("hermes", '<tool_call>{"name": "look", "arguments": {}, "parameters": {}}', "{}", ', "parameters": {}}'),
+        ("mistral", "[TOOL_CALLS]look[ARGS]{\"at\": 'x'} so", '{"at": ', "'x'} so"),
         ("pythonic", "[look(), get_weather(5)]", "{}", ", get_weather(5)]"),
         ("mistral", '[TOOL_CALLS][{"name": "look", "arguments": {}} {', "{}", " {"),
     ],
