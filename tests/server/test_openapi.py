@@ -100,6 +100,7 @@ def test_the_events_of_a_stream_are_described_with_the_mark_of_the_end() -> None
 
 def test_every_stream_is_described_as_one_that_can_be_resumed() -> None:
     streams = {path for path, operation in operations() if "text/event-stream" in str(operation["responses"])}
+    streams -= {"/v1/ledger/events"}  # what it tells is of the moment
     resumed = {
         path
         for path, operation in operations()
