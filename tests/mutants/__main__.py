@@ -82,6 +82,11 @@ GRAMMAR_TESTS = (
     "tests/server/test_calling.py",
     "tests/http/test_failed_grammars.py",
 )
+KEEPING_TESTS = (  # streams that can be resumed, and responses that are kept
+    *(f"tests/server/test_{name}.py" for name in ("record", "records", "telling", "following", "sse", "store")),
+    "tests/http/test_resume.py",
+    "tests/http/test_responses.py",
+)
 DRAFT_MODEL_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/draft",
@@ -108,6 +113,8 @@ TESTS_OF = {  # faults that have tests of their own
     "reading": READING_TESTS,
     "watchers": WATCHER_TESTS,
     "logs": LOGS_TESTS,
+    "resume": KEEPING_TESTS,
+    "store": KEEPING_TESTS,
 }
 LIBRARY = "engine/model/kernels/libtidemark.so"
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-x", "-q", "--tb=line", "--show-capture=no")

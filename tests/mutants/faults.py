@@ -1161,6 +1161,11 @@ MUTANTS = (
     ),
     mutant(
         "reading",
+        "what comes behind a break stays in a call's arguments",
+        ("server/reading/scan.py", "Scan._behind_text", "self._place in (*_VALUES, _Place.KEY_OR_END)", "True"),
+    ),
+    mutant(
+        "reading",
         "a tool that was not offered is called",
         ("server/reading/calls.py", "Calls.begin", "if name not in self.names or self.full", "if self.full"),
         ("server/reading/calls.py", "read_call_object", "if name not in calls.names", "if False"),
@@ -1286,5 +1291,110 @@ MUTANTS = (
         "logs",
         "a stream that was taken over keeps its counts",
         ("server/account.py", "Account.move", "self._exchange.tally, self._exchange.moved = None, True", "pass"),
+    ),
+    mutant(
+        "resume",
+        "what is said again begins an event too late",
+        ("server/record.py", "Record.since", "number - self._num_forgotten :]", "number - self._num_forgotten + 1 :]"),
+    ),
+    mutant(
+        "resume",
+        "the event that arrived last is said again",
+        ("server/deliver.py", "behind", "int(number) + 1", "int(number)"),
+    ),
+    mutant(
+        "resume",
+        "what was forgotten is skipped",
+        (
+            "server/record.py",
+            "Record.since",
+            "if not self._num_forgotten <= number <= self.num_events:",
+            "if number > self.num_events:",
+        ),
+    ),
+    mutant(
+        "resume",
+        "a stream that was left is kept for ever",
+        ("server/records.py", "Records.left", "call_later(self._seconds,", "call_later(1e6 * self._seconds,"),
+    ),
+    mutant(
+        "resume",
+        "streams that were left take any number of bytes",
+        ("server/records.py", "Records.grew", "if self._num_bytes > self._max_bytes:", "if False:"),
+    ),
+    mutant(
+        "resume",
+        "another key's stream is resumed",
+        (
+            "server/records.py",
+            "Records.find",
+            "(telling.endpoint, telling.owner) == (endpoint, owner)",
+            "telling.endpoint is endpoint",
+        ),
+    ),
+    mutant(
+        "resume",
+        "a request whose client left runs on",
+        ("server/telling.py", "Telling._leave", "self._streams.park()", "pass"),
+    ),
+    mutant(
+        "resume",
+        "two clients have one stream",
+        ("server/telling.py", "Telling.listening", "self._newest.cancel()", "pass"),
+    ),
+    mutant(
+        "resume",
+        "a stream that was taken over is not broken off",
+        ("server/sse.py", "EventStream.__call__", "if not writer.ended:", "if False:"),
+    ),
+    mutant(
+        "resume",
+        "who follows misses what is said meanwhile",
+        ("server/following.py", "Following.tell", "number += len(said)", "number = record.num_events"),
+    ),
+    mutant(
+        "store",
+        "a deleted response is still there",
+        ("server/store.py", "Store._delete", "self._forget_one(id)", "pass"),
+    ),
+    mutant(
+        "store",
+        "a response that is deleted while it runs is kept at its end",
+        ("server/routes/responses.py", "delete_response", "answer.forget()", "pass"),
+    ),
+    mutant(
+        "store",
+        "what came before a response is left out",
+        ("server/recall.py", "_before", "if id is None:", "if id:"),
+    ),
+    mutant(
+        "store",
+        "a conversation goes on from a response that is not finished",
+        ("server/recall.py", "_before", "if not responses[-1].finished:", "if False:"),
+    ),
+    mutant(
+        "store",
+        "another key's response can be read",
+        ("server/store.py", "Store._get", 'id = ? AND owner = ?", id, owner)', 'id = ?", id)'),
+    ),
+    mutant(
+        "store",
+        "another key's response can be deleted",
+        ("server/store.py", "Store._delete", 'id = ? AND owner = ?", id, owner)', 'id = ?", id)'),
+    ),
+    mutant(
+        "store",
+        "the response that was used last goes first",
+        ("server/store.py", "Store._keep_bounds", "ORDER BY used", "ORDER BY -used"),
+    ),
+    mutant(
+        "store",
+        "a response that is not to be kept is kept",
+        ("server/routes/responses.py", "_answer", 'if echo["store"]:', "if True:"),
+    ),
+    mutant(
+        "store",
+        "what the end of the server cut off runs for ever",
+        ("server/store.py", "Store._end_unfinished", "WHERE NOT finished", "WHERE finished > 1"),
     ),
 )
