@@ -180,4 +180,5 @@ async def test_the_line_of_a_resumed_request_in_the_log_has_its_tokens(caplog: p
             await case.resume(client, last["id"])
 
     lines = [vars(record)["fields"] for record in caplog.records if record.name == "tidemark.tests"]
-    assert [(line["complete"], line.get("output_tokens")) for line in lines] == [(False, None), (None, 12)]
+    assert [(line["complete"], line["outcome"]) for line in lines] == [(False, "parked"), (None, "finished")]
+    assert lines[1]["output_tokens"] == 12
