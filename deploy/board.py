@@ -276,6 +276,36 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "Grammars",
+        (
+            Panel(
+                "Grammars a second, by outcome",
+                "What requests asked for: compiled now, kept from before, or refused.",
+                "none",
+                (_rates("tidemark_grammars_total", "outcome"),),
+                stacked=True,
+            ),
+            Panel(
+                "Compiling",
+                "From asking for a grammar that is not kept until it is ready, or refused.",
+                "s",
+                _percentiles("tidemark_grammar_compile_seconds"),
+            ),
+            Panel(
+                "Waited for masks",
+                "Of the time of steps, what they waited for the tokens that grammars allow.",
+                "percentunit",
+                (
+                    Query(
+                        'sum(rate(tidemark_step_seconds_sum{@, stage="masks"}[$__rate_interval]))'
+                        ' / sum(rate(tidemark_step_seconds_sum{@, stage="execute"}[$__rate_interval]))',
+                        "waited",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    (
         "Requests",
         (
             Panel(

@@ -125,8 +125,14 @@ class Engine:
 
     async def prepare(self, grammar: Grammar) -> None:
         """Make a grammar ready while the loop goes on: `open` would compile it there. Raises GrammarRefused."""
-        with self._counting_refusals():
-            await self._grammars.prepare(grammar)
+        began = self._clock()
+        try:
+            with self._counting_refusals():
+                outcome = "compiled" if await self._grammars.prepare(grammar) else "cached"
+        except GrammarRefused:
+            self._stats.count_grammar("refused", self._clock() - began)
+            raise
+        self._stats.count_grammar(outcome, self._clock() - began)
 
     @contextmanager
     def _counting_refusals(self) -> Iterator[None]:

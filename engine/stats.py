@@ -62,6 +62,8 @@ class Stats:
     )  # by reason: preempted, parked, step_failed, stale, rejected
     refusals: Counter[str] = field(default_factory=Counter)  # by class of RequestRefused
     drafts: dict[str, DraftCounts] = field(default_factory=dict)  # by source
+    grammars: Counter[str] = field(default_factory=Counter)  # by outcome: compiled, cached, refused
+    grammar_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))  # of what was not cached
     prefix_queries: int = 0  # tokens looked up
     prefix_hits: int = 0  # tokens found
     time_to_first_token: Histogram = field(default_factory=lambda: Histogram(SECONDS))
@@ -74,6 +76,12 @@ class Stats:
         """Count one verified draft of so many tokens."""
         before = self.drafts.get(source, DraftCounts())
         self.drafts[source] = DraftCounts(before.drafts + 1, before.tokens + num_drafts, before.kept + num_kept)
+
+    def count_grammar(self, outcome: str, seconds: float) -> None:
+        """Count one grammar that was asked for, and the time that it took unless there was nothing to do."""
+        self.grammars[outcome] += 1
+        if outcome != "cached":
+            self.grammar_seconds.observe(seconds)
 
     def observe_stage(self, stage: str, seconds: float) -> None:
         """Count the time that one stage of a step took."""
@@ -283,6 +291,8 @@ class Snapshot:
     rollbacks: dict[str, int]
     refusals: dict[str, int]
     drafts: dict[str, DraftCounts]  # by source
+    grammars: dict[str, int]
+    grammar_seconds: HistogramView
     prefix_queries: int
     prefix_hits: int
     time_to_first_token: HistogramView

@@ -63,6 +63,8 @@ def _snapshot(
         rollbacks=dict(stats.rollbacks),
         refusals=dict(stats.refusals),
         drafts=dict(stats.drafts),
+        grammars=dict(stats.grammars),
+        grammar_seconds=stats.grammar_seconds.view(),
         prefix_queries=stats.prefix_queries,
         prefix_hits=stats.prefix_hits,
         time_to_first_token=stats.time_to_first_token.view(),

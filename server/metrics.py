@@ -21,6 +21,7 @@ from server.vllm_metrics import vllm_families
 # What a scrape shows at zero before it first happens.
 STAGES = ("plan", "execute", "commit", "publish")
 ROLLBACKS = ("preempted", "parked", "step_failed", "stale", "rejected")
+GRAMMARS = ("compiled", "cached", "refused")
 DRAFTERS = ("prompt_lookup", "prediction", "draft_model", "grammar")
 
 
@@ -67,6 +68,7 @@ class _Collector(Collector):
         yield from _positions(families, snapshot)
         yield from _prefix_and_drafts(families, snapshot)
         yield from _requests(families, snapshot, reading.requests)
+        yield from _grammars(families, snapshot)
         yield from _timings(families, snapshot)
         yield from _pace(families, snapshot.pace)
         yield from _sizes(families, snapshot, reading.requests)
@@ -162,6 +164,15 @@ def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) ->
     yield families.counter("client_disconnects", "Requests whose client left first.", snapshot.disconnects)
 
 
+def _grammars(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
+    outcomes = dict.fromkeys(GRAMMARS, 0) | snapshot.grammars
+    yield families.counters(
+        "grammars", "Grammars that requests asked for, by what became of them.", "outcome", outcomes
+    )
+    text = "From asking for a grammar that is not kept until it is ready, or refused."
+    yield families.histogram("grammar_compile_seconds", text, snapshot.grammar_seconds)
+
+
 def _timings(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     first, gaps = snapshot.time_to_first_token, snapshot.inter_token_latency
     yield families.histogram("time_to_first_token_seconds", "From arrival to the first output.", first)
@@ -213,6 +224,8 @@ def empty_snapshot() -> Snapshot:
         rollbacks={},
         refusals={},
         drafts={},
+        grammars={},
+        grammar_seconds=stats.grammar_seconds.view(),
         prefix_queries=0,
         prefix_hits=0,
         time_to_first_token=stats.time_to_first_token.view(),

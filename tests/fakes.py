@@ -322,6 +322,8 @@ class FakeEngine:
             rollbacks={},
             refusals={},
             drafts={},
+            grammars={},
+            grammar_seconds=empty,
             prefix_queries=0,
             prefix_hits=0,
             time_to_first_token=empty,

@@ -38,13 +38,17 @@ class Compiler:
         self._compiling: dict[Grammar, Future[Compiled]] = {}
         self._threads = ThreadPoolExecutor(NUM_THREADS, "grammar-compile")
 
-    async def prepare(self, grammar: Grammar) -> None:
-        """Compile it, unless it is kept; raise GrammarRefused where that can't be done, or not in time."""
+    async def prepare(self, grammar: Grammar) -> bool:
+        """Compile it, unless it is kept; raise GrammarRefused where that can't be done, or not in time.
+
+        False: there was nothing to do, or it is being compiled already, and was waited for.
+        """
         if grammar in self._kept:
             self._kept.move_to_end(grammar)
-            return
+            return False
         self._check_size(grammar)
-        future = self._compiling.get(grammar) or self._begin(grammar)
+        running = self._compiling.get(grammar)
+        future = running or self._begin(grammar)
         try:
             async with asyncio.timeout(self._limits.max_seconds):
                 compiled = await asyncio.shield(asyncio.wrap_future(future))
@@ -52,6 +56,7 @@ class Compiler:
             reason = f"it was not ready within {self._limits.max_seconds:g} seconds"
             raise GrammarRefused(syntax=grammar.syntax.value, reason=reason) from None
         self._keep(grammar, compiled)
+        return running is None
 
     def get(self, grammar: Grammar) -> Compiled:
         """The compiled grammar; blocking where it is not kept. Raises GrammarRefused."""

@@ -37,9 +37,12 @@ class Grammars:
 
     # -- the door -----------------------------------------------------------------------------
 
-    async def prepare(self, grammar: Grammar) -> None:
-        """Compile a grammar off the event loop, so that `compiled` finds it done. Raises GrammarRefused."""
-        await self._its_compiler(grammar).prepare(grammar)
+    async def prepare(self, grammar: Grammar) -> bool:
+        """Compile a grammar off the event loop, so that `compiled` finds it done. Raises GrammarRefused.
+
+        False: others had it compiled.
+        """
+        return await self._its_compiler(grammar).prepare(grammar)
 
     def compiled(self, request: Request) -> Compiled | None:
         """What the request's sequences start from; compiled here unless it was before. Raises GrammarRefused."""

@@ -17,7 +17,7 @@ CACHE = CacheInfo(
     layout="two groups",
     groups=("full attention", "sliding window of 64"),
 )
-STAGES_OF_EXECUTE = ("model", "sample")  # those that the runner tells
+STAGES_OF_EXECUTE = ("model", "masks", "sample")  # those that the runner tells
 Series = tuple[str, dict[str, str]]
 
 

@@ -31,8 +31,9 @@ def test_a_query_of_the_board_names_only_what_the_server_shows(expr: str) -> Non
     ("panel", "queries_of_it"),
     [
         ("Positions a second", "planned computed accepted published rejected"),
-        ("Step by stage", "plan execute commit publish model sample"),
+        ("Step by stage", "plan execute commit publish model masks sample"),
         ("Drafted tokens a second", "prediction prompt_lookup draft_model"),
+        ("Grammars a second, by outcome", "compiled cached refused"),
         ("Refusals a second", "queue_full context_too_long draining"),
         ("Ended a second, by outcome", "finished refused aborted failed"),
         ("Blocks by state", "free allocated shared cached"),

@@ -363,7 +363,11 @@ def test_the_loop_of_the_engine_can_be_cancelled_and_ends_every_stream(world: Wo
 
 def test_a_grammar_may_be_made_ready_before_its_request_comes(world: World) -> None:
     world.loop.run_until_complete(world.engine.prepare(NARROW))
+    world.loop.run_until_complete(world.engine.prepare(NARROW))
 
+    shown = world.engine.snapshot()
+    assert shown.grammars == {"compiled": 1, "cached": 1}
+    assert sum(shown.grammar_seconds.counts) == 1
     world.open([a_request(id="prepared", grammar=NARROW), a_request(id="not prepared", grammar=WIDE)], eager=True)
 
     world.drain()
@@ -375,7 +379,9 @@ def test_a_wrong_grammar_is_refused_at_the_door_and_counted(world: World) -> Non
     with pytest.raises(GrammarRefused):
         world.loop.run_until_complete(world.engine.prepare(WRONG))
 
-    assert world.engine.snapshot().refusals == {"GrammarRefused": 2}
+    shown = world.engine.snapshot()
+    assert shown.refusals == {"GrammarRefused": 2}
+    assert shown.grammars == {"refused": 1}
     assert not world.watch.unfinished
 
 

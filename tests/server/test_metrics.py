@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from engine.stats import BlockCounts, CacheInfo, Histogram, Snapshot
+from engine.stats import BlockCounts, CacheInfo, Histogram, Snapshot, Stats
 from server.metrics import Metrics, Reading, empty_snapshot
 from server.recorder import Endpoint, Outcome, RequestMetrics
 from server.service import State
@@ -20,6 +20,7 @@ COUNTERS = {
     "drafts",
     "draft_tokens",
     "draft_tokens_accepted",
+    "grammars",
     "prefix_cache_queries",
     "prefix_cache_hits",
     "requests",
@@ -54,6 +55,7 @@ HISTOGRAMS = {
     "inter_token_latency_seconds",
     "request_duration_seconds",
     "request_queue_seconds",
+    "grammar_compile_seconds",
     "step_seconds",
     "step_positions",
     "request_prompt_tokens",
@@ -242,6 +244,22 @@ def test_refusals_and_rollbacks_keep_their_zeros_beside_what_happened() -> None:
     }
     rollbacks = by_label(samples, "tidemark_rollbacks_total", "reason")
     assert rollbacks == {"preempted": 2, "parked": 0, "step_failed": 0, "stale": 0, "rejected": 0}
+
+
+def test_grammars_are_counted_by_what_became_of_them_with_the_time_that_it_took() -> None:
+    stats = Stats()
+    stats.count_grammar("compiled", 0.2)
+    stats.count_grammar("cached", 0.0)
+    stats.count_grammar("refused", 3.0)
+    shown = replace(empty_snapshot(), grammars=dict(stats.grammars), grammar_seconds=stats.grammar_seconds.view())
+
+    samples = scrape(reading(shown))
+
+    outcomes = by_label(samples, "tidemark_grammars_total", "outcome")
+    assert outcomes == {"compiled": 1, "cached": 1, "refused": 1}
+    assert one(samples, "tidemark_grammar_compile_seconds_count") == 2
+    assert one(samples, "tidemark_grammar_compile_seconds_sum") == 3.2
+    assert by_label(scrape(reading()), "tidemark_grammars_total", "outcome") == dict.fromkeys(outcomes, 0)
 
 
 def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:

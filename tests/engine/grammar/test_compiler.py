@@ -34,8 +34,8 @@ async def test_a_grammar_is_compiled_once_and_on_another_thread() -> None:
     library.gate.set()
     compiler = Compiler(lambda: library, LIMITS)
 
-    await compiler.prepare(NARROW)
-    await compiler.prepare(NARROW)
+    assert await compiler.prepare(NARROW)
+    assert not await compiler.prepare(NARROW)
 
     assert compiler.get(NARROW).start().mask()
     assert library.compiled == [NARROW]
@@ -47,12 +47,12 @@ async def test_those_who_ask_for_the_same_at_once_wait_for_the_same() -> None:
     compiler = Compiler(lambda: library, LIMITS)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(3):
-            group.create_task(compiler.prepare(NARROW))
+        waiting = [group.create_task(compiler.prepare(NARROW)) for _ in range(3)]
         await asyncio.to_thread(library.begun.wait)
         library.gate.set()
 
     assert library.compiled == [NARROW]
+    assert [task.result() for task in waiting] == [True, False, False]
 
 
 def test_the_library_is_made_with_the_first_grammar_and_once() -> None:
