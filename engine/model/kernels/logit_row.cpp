@@ -21,15 +21,27 @@ int32_t reach(const double* weights, int32_t count, double target) {
 }  // namespace
 
 LogitRow::LogitRow(const Scans& scans, const float* logits, int32_t size)
-    : scans_(scans), logits_(logits), size_(size), peaks_(static_cast<size_t>(blocks())) {
+    : scans_(scans), logits_(logits), mask_(nullptr), size_(size), peaks_(static_cast<size_t>(blocks())) {
   numbers_ = scans_.peaks(logits_, size_, peaks_.data());
   highest_ = *std::max_element(peaks_.begin(), peaks_.end());
 }
 
+LogitRow::LogitRow(const LogitRow& all, const uint32_t* mask)
+    : scans_(all.scans_), logits_(all.logits_), mask_(mask), size_(all.size_), peaks_(all.peaks_), numbers_(true) {
+  float room[kBlock];
+  for (int32_t number = 0; number < blocks(); ++number) {
+    const float* logits = shown(number, room);
+    if (logits == room || !all.numbers_) numbers_ &= scans_.peaks(logits, length(number), &peak(number));
+  }
+  highest_ = *std::max_element(peaks_.begin(), peaks_.end());
+}
+
 int32_t LogitRow::best() const {
-  const int64_t block = std::find(peaks_.begin(), peaks_.end(), highest_) - peaks_.begin();
-  const float* first = logits_ + std::min<int64_t>(block * kBlock, size_);
-  return static_cast<int32_t>(std::find(first, logits_ + size_, highest_) - logits_) % size_;
+  float room[kBlock];
+  const auto number = static_cast<int32_t>(std::find(peaks_.begin(), peaks_.end(), highest_) - peaks_.begin());
+  if (number == blocks()) return 0;
+  const float* first = shown(number, room);
+  return number * kBlock + static_cast<int32_t>(std::find(first, first + length(number), highest_) - first);
 }
 
 float LogitRow::reached_by(int32_t count) const {
@@ -50,21 +62,35 @@ int32_t LogitRow::draw(const Weighing& weighing, double number) const {
   const int32_t block = reach(sums.data(), blocks(), target);
   const double before = std::accumulate(sums.begin(), sums.begin() + block, 0.0);
   double weights[kBlock];
-  weigh(logits_ + block * kBlock, length(block), weighing, weights);
+  float room[kBlock];
+  weigh(shown(block, room), length(block), weighing, weights);
   return block * kBlock + reach(weights, length(block), target - before);
 }
 
 std::vector<double> LogitRow::block_sums(const Weighing& weighing) const {
   double weights[kBlock];
-  std::vector<double> sums;
-  for (int32_t block = 0; block < blocks(); ++block)
-    sums.push_back(scans_.weigh(logits_ + block * kBlock, length(block), weighing, weights));
+  float room[kBlock];
+  std::vector<double> sums(peaks_.size());
+  for (int32_t number = 0; number < blocks(); ++number)
+    if (peaks_[static_cast<size_t>(number)] > kLowest)  // the others weigh nothing
+      sums[static_cast<size_t>(number)] = scans_.weigh(shown(number, room), length(number), weighing, weights);
   return sums;
+}
+
+const float* LogitRow::shown(int32_t block, float* room) const {
+  const float* logits = logits_ + block * kBlock;
+  if (mask_ == nullptr) return logits;
+  const uint32_t* words = mask_ + block * (kBlock / 32);
+  const int32_t whole = length(block) / 32;
+  if (length(block) % 32 == 0 && std::all_of(words, words + whole, [](uint32_t word) { return word == ~0u; })) return logits;
+  scans_.hide(logits, length(block), words, room);
+  return room;
 }
 
 int32_t LogitRow::reaching(int32_t block, float floor, int32_t* tokens) const {
   uint64_t bits[kBlock / 64];
-  scans_.reach(logits_ + block * kBlock, length(block), floor, bits);
+  float room[kBlock];
+  scans_.reach(shown(block, room), length(block), floor, bits);
   int32_t count = 0;
   for (int32_t word = 0; word < kBlock / 64; ++word)
     for (uint64_t left = bits[word]; left != 0; left &= left - 1)

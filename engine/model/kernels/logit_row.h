@@ -16,10 +16,13 @@ class LogitRow {
  public:
   LogitRow(const Scans& scans, const float* logits, int32_t size);
 
+  // The same row as a mask lets it be seen: any other token's logit is -inf.
+  LogitRow(const LogitRow& all, const uint32_t* mask);
+
   bool finite() const { return numbers_ && std::isfinite(highest_); }
   float highest() const { return highest_; }
   int32_t size() const { return size_; }
-  float operator[](int32_t token) const { return logits_[token]; }
+  float operator[](int32_t token) const { return logits_[token]; }  // whether the mask has it or not
 
   // The first of the largest; of a row whose largest is no number, the first.
   int32_t best() const;
@@ -53,11 +56,15 @@ class LogitRow {
  private:
   int32_t blocks() const { return (size_ + kBlock - 1) / kBlock; }
   int32_t length(int32_t block) const { return std::min(kBlock, size_ - block * kBlock); }
+  float& peak(int32_t block) { return peaks_[static_cast<size_t>(block)]; }
+  // A block's logits: where they lie, or in `room` if some of them are hidden.
+  const float* shown(int32_t block, float* room) const;
   int32_t reaching(int32_t block, float floor, int32_t* tokens) const;
   std::vector<double> block_sums(const Weighing& weighing) const;
 
   const Scans& scans_;
   const float* logits_;
+  const uint32_t* mask_;  // nullptr: all may be chosen
   int32_t size_;
   std::vector<float> peaks_;  // the largest of each block
   float highest_;

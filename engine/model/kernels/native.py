@@ -379,7 +379,7 @@ class NativeAsk(ctypes.Structure):
         ("banned", Pointer),
         ("prompt", Pointer),
         ("outputs", Pointer),
-        ("mask", Pointer),
+        ("mask", ctypes.c_char_p),
         ("top_ids", Pointer),
         ("top_logprobs", Pointer),
     ]

@@ -65,18 +65,6 @@ class Changes {
   std::vector<Bias> saved_;
 };
 
-// A copy of the logits with nothing where the mask has no bit.
-const float* masked(const float* logits, const uint32_t* mask, int32_t size) {
-  static thread_local std::vector<float> copy;
-  copy.assign(static_cast<size_t>(size), kLowest);
-  for (int32_t first = 0; first < size; first += 32)
-    for (uint32_t left = mask[first / 32]; left != 0; left &= left - 1) {
-      const int32_t token = first + __builtin_ctz(left);
-      if (token < size) copy[static_cast<size_t>(token)] = logits[token];
-    }
-  return copy.data();
-}
-
 // ---- the answer
 
 constexpr double kCoolest = 1e-300;  // a lower temperature has no finite inverse
@@ -116,8 +104,12 @@ class Draw {
   Weighing weighing_;
 };
 
-int32_t choose(const LogitRow& row, const Ask& ask) {
+int32_t choose_from(const LogitRow& row, const Ask& ask) {
   return ask.temperature == 0.0 || !row.finite() ? row.best() : Draw(row, ask).token();
+}
+
+int32_t choose(const LogitRow& row, const Ask& ask) {
+  return ask.mask == nullptr ? choose_from(row, ask) : choose_from(LogitRow(row, ask.mask), ask);
 }
 
 struct Listed {
@@ -155,10 +147,7 @@ void answer_row(const Scans& scans, float* logits, int32_t size, Ask& ask) {
   if (ask.finite == 0) return;
   if (ask.chooses != 0) {
     const Changes changes(logits, ask, size);
-    if (ask.mask != nullptr)
-      ask.token = choose(LogitRow(scans, masked(logits, ask.mask, size), size), ask);
-    else
-      ask.token = changes.none() ? choose(row, ask) : choose(LogitRow(scans, logits, size), ask);
+    ask.token = changes.none() ? choose(row, ask) : choose(LogitRow(scans, logits, size), ask);
   }
   if (ask.scores != 0) score(row, ask);
 }

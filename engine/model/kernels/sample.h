@@ -56,6 +56,8 @@ struct Scans {
   double (*weigh)(const float* logits, int32_t size, const Weighing& weighing, double* weights);
   // Which of at most a block are at least `floor`: one bit each.
   void (*reach)(const float* logits, int32_t size, float floor, uint64_t* bits);
+  // At most a block as its words of a mask let it be seen: where there is no bit, -inf.
+  void (*hide)(const float* logits, int32_t size, const uint32_t* mask, float* shown);
 };
 
 const Scans& avx2_scans();

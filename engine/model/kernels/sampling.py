@@ -47,12 +47,6 @@ class _Memory:
         self.kept.append(values)
         return values.buffer_info()[0]
 
-    def words_of(self, mask: bytes) -> int:
-        """Where a mask lies as uint32."""
-        words = array("I", mask)
-        self.kept.append(words)
-        return words.buffer_info()[0]
-
 
 def _fill(row: NativeAsk, ask: Ask, vocabulary_size: int) -> _Memory:
     """Say natively what is asked of a row; the memory must outlive the call."""
@@ -66,7 +60,7 @@ def _fill(row: NativeAsk, ask: Ask, vocabulary_size: int) -> _Memory:
         _fill_choice(row, ask.choose, memory)
         if ask.mask is not None:
             assert 8 * len(ask.mask) >= vocabulary_size, "a mask has a bit for each token"
-            row.mask, row.num_banned = memory.words_of(ask.mask), 0
+            row.mask, row.num_banned = ask.mask, 0
     return memory
 
 

@@ -72,8 +72,15 @@ def asks_of(draw: st.DrawFn, size: int) -> Ask:
     seen = st.lists(st.integers(0, size - 1), max_size=8).map(tuple)
     banned = st.lists(st.integers(0, size - 1), max_size=3, unique=True).map(tuple)
     choose = Choose(draw(samplings(size)), 0, draw(st.integers(0, 999)), draw(seen), draw(seen), draw(banned))
-    mask = draw(st.none() | st.integers(0, (1 << size) - 1).map(lambda bits: mask_bytes(bits, size)))
+    mask = draw(st.none() | st.builds(mask_bytes, bits_of(size), st.just(size)))
     return Ask(choose, num_top=num_top, mask=mask)
+
+
+def bits_of(size: int) -> st.SearchStrategy[int]:
+    """Tokens here and there, all those between two, or all but these."""
+    everything, place = (1 << size) - 1, st.integers(0, size)
+    runs = st.builds(lambda one, other: (1 << max(one, other)) - (1 << min(one, other)), place, place)
+    return st.integers(0, everything) | runs | runs.map(everything.__xor__)
 
 
 def mask_bytes(bits: int, size: int) -> bytes:
@@ -198,6 +205,18 @@ def test_a_mask_says_all_that_may_be_chosen(level: Level, temperature: float, si
     assert of_two is not None
     assert of_two.token in (4, 2)
     assert nothing is not None
+
+
+@every_level
+@pytest.mark.parametrize("options", [{"temperature": 0.0}, {}, {"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.9}])
+@pytest.mark.parametrize("hidden", [0, 31, 255, 256, 700, 1023])
+def test_one_token_is_hidden_among_many(level: Level, options: dict[str, float], hidden: int) -> None:
+    logits = torch.zeros(1, 1024)
+    logits[0, hidden] = 100.0
+    choose = Choose(Sampling(0, **options), 0, 0)  # type: ignore[arg-type]  # top_k is an int
+    mask = mask_bytes((1 << 1024) - 1 ^ 1 << hidden, 1024)
+
+    assert_same(native(level, logits, [Ask(choose, mask=mask)]), answer_rows(logits, [Ask(choose, mask=mask)]))
 
 
 @every_level
