@@ -59,7 +59,7 @@ class Lookout:
         self._linger_seconds = linger_seconds
         self._num_watchers = 0
         self._latest: Sight | None = None
-        self._looked_at = 0.0
+        self._looked_at: float | None = None  # None: whatever there is, is old
         self._stop_noting: Callable[[], None] | None = None
         self._lingering: asyncio.TimerHandle | None = None
 
@@ -101,7 +101,8 @@ class Lookout:
         self.timelines.begin(())
 
     def close(self) -> None:
-        """The engine has ended."""
+        """The engine has ended: one last look, for all who watch still."""
+        self._looked_at = None
         self.over.set()
 
     # -- what they see ------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class Lookout:
     def sight(self, engine: EngineDoor, state: str) -> Sight:
         """The latest look, or a new one where that is old and something has happened since."""
         now = self._clock()
-        if self._latest is None or now - self._looked_at >= LEAST_SECONDS:
+        if self._latest is None or self._looked_at is None or now - self._looked_at >= LEAST_SECONDS:
             self._looked_at = now
             self._latest = self._newer(engine, state, self._latest)
         return self._latest

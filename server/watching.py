@@ -46,12 +46,14 @@ class Watching:
         del start
         seen: Sight | None = None
         num_told = 0
-        while not self._lookout.over.is_set() and num_told != self._count:
+        over = False
+        while not over and num_told != self._count:
+            over = self._lookout.over.is_set()
             sight = self._lookout.sight(self._engine, self._service.state.value)
             if sight is not seen:
                 await write(self._lookout.frame(sight, seen, self._engine.info))
                 seen, num_told = sight, num_told + 1
-            if num_told != self._count:
+            if not over and num_told != self._count:
                 await self._rest()
         await write(b"event: end\ndata: %b\n\n" % orjson.dumps(self._end()))
 

@@ -83,6 +83,48 @@ def test_a_signal_lets_running_streams_finish_and_refuses_new_requests(hold: Pat
     assert "exit_code=0" in server.lines[-1]
 
 
+def test_a_watcher_sees_the_drain_to_its_end_and_keeps_nobody_waiting(hold: Path) -> None:
+    with (
+        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "2") as server,
+        server.ready_client() as client,
+        client.stream("GET", "/ledger/events?every=0.2") as watch,
+        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
+    ):
+        watched, lines = events(watch.iter_lines()), stream.iter_lines()
+        first_text(lines)
+
+        server.send(SIGTERM)
+        while json.loads(next(watched))["server"] != "draining":
+            pass
+        hold.unlink()
+        *_, last, end = watched
+        rest = rest_of(lines)
+        code = server.exit_code()
+
+    assert json.loads(last)["sequences"] == []
+    assert json.loads(end) == {"reason": "draining"}
+    assert rest[-1] == "[DONE]"
+    assert code == 0
+
+
+def test_a_watcher_that_looks_once_a_minute_keeps_no_server_from_ending() -> None:
+    with (
+        ServerProcess(SCRIPTED) as server,
+        server.ready_client() as client,
+        client.stream("GET", "/ledger/events?every=60") as watch,
+    ):
+        watched = events(watch.iter_lines())
+        first = json.loads(next(watched))
+
+        server.send(SIGTERM)
+        *_, end = watched
+        code = server.exit_code()
+
+    assert first["whole"]
+    assert json.loads(end) == {"reason": "draining"}
+    assert code == 0
+
+
 def test_what_is_not_finished_by_the_limit_ends_with_an_error_event() -> None:
     endless = ask(60_000, stream=True)
     with (

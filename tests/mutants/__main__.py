@@ -100,6 +100,7 @@ DRAFT_MODEL_TESTS = (
 WATCHER_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/test_holding.py",
+    "tests/engine/cache/test_blocks.py",
     "tests/server/test_timelines.py",
     "tests/server/test_lookout.py",
     "tests/server/render/test_sight.py",

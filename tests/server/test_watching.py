@@ -86,6 +86,7 @@ async def test_an_engine_that_dies_ends_the_watching_and_says_so() -> None:
         case.service.fail()
 
     assert case.events[-1] == ("end", '{"reason":"engine_stopped"}')
+    assert '"server":"engine_stopped"' in case.events[-2][1], "one last look"
 
 
 async def test_who_comes_as_the_last_place_is_taken_is_let_go() -> None:

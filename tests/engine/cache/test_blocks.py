@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from engine.cache.blocks import BlockPool
-from engine.stats import BlockCounts
+from engine.stats import FREE_UNIT, BlockCounts, Hold, unit_code
 
 
 def pool_of(num_blocks: int) -> tuple[BlockPool, list[int]]:
@@ -178,6 +178,31 @@ def test_blocks_of_one_kind_are_counted_apart_and_what_is_free_is_free_for_all()
     assert pool.counts_of(1) == BlockCounts(free=3, allocated=2, shared=2, cached=0)
 
 
+def test_each_unit_shows_the_group_and_the_hold_of_its_block() -> None:
+    pool, _ = pool_of(6)
+    seen = [pool.codes()]
+    blocks = pool.reserve(1, width=2, kind=1)
+    seen.append(pool.codes())
+    pool.keep(blocks[0])
+    for move in (pool.share, pool.release, pool.release, pool.share, pool.release):
+        move(blocks)
+        seen.append(pool.codes())
+    pool.drop(blocks[0])
+
+    allocated, shared, cached = (unit_code(1, hold) for hold in (Hold.ALLOCATED, Hold.SHARED, Hold.CACHED))
+    assert [codes[0] for codes in seen] == [FREE_UNIT, allocated, shared, allocated, cached, allocated, cached]
+    assert all(codes[0] == codes[1] and not any(codes[2:]) for codes in seen)
+    assert pool.codes() == bytes(6)
+
+
+def test_any_unit_leads_to_its_block_and_a_free_one_to_none() -> None:
+    pool, _ = pool_of(6)
+    [narrow], [wide] = pool.reserve(1), pool.reserve(1, width=3, kind=1)
+
+    assert [pool.block_of(unit) for unit in range(6)] == [narrow, wide, wide, wide, None, None]
+    assert (pool.kind_of(narrow), pool.kind_of(wide)) == (0, 1)
+
+
 def test_a_cached_block_may_be_evicted_at_once_and_one_with_owners_may_not() -> None:
     pool, evicted = pool_of(4)
     blocks = pool.reserve(3)
@@ -200,6 +225,7 @@ def test_a_cached_block_may_be_evicted_at_once_and_one_with_owners_may_not() -> 
         (lambda pool: pool._indexed.clear(), "cached blocks are the indexed, unowned"),
         (lambda pool: setattr(pool, "_num_cached_units", 0), "cached units are counted"),
         (lambda pool: setattr(pool, "_num_shared_units", 1), "shared units are counted"),
+        (lambda pool: pool._codes.__setitem__(0, 3), "each unit's state is shown"),
     ],
 )
 def test_a_check_finds_units_that_are_lost_doubled_or_counted_wrong(
