@@ -53,11 +53,11 @@ def slot_view(slot: int, roster: Roster, tables: BlockTables) -> UnitView | None
 
 
 def _stands_behind(slot: int, owners: list[Sequence], tables: BlockTables) -> tuple[int, int] | None:
-    """The positions that a state is made of; None where a step is about to write it."""
+    """The positions that a state is made of; None where a step is still to write it."""
     if tables.states.index.knows(slot):
         number, _ = tables.states.index.content_of(slot)
         return 0, (number + 1) * tables.block_size
-    live = next((owner for owner in owners if owner.held.slot == slot), None)
+    live = next((owner for owner in owners if owner.held.slot == slot and owner.held.source is None), None)
     return None if live is None else (0, live.ledger.computed)
 
 

@@ -94,10 +94,10 @@ class Lookout:
 
     def _end(self) -> None:
         """Nobody came back."""
+        assert self._stop_noting is not None, "whoever left had begun"
         self._lingering = None
-        if self._stop_noting is not None:
-            self._stop_noting()
-            self._stop_noting = None
+        self._stop_noting()
+        self._stop_noting = None
         self.timelines.begin(())
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from server.lookout import Lookout, Sight
 from tests.fakes import make_settings
 from tests.laws.machine import EngineMachine
 from tests.laws.world import World
-from tests.server.render.sights import Watcher
+from tests.server.render.sights import Watcher, hold_of
 
 NUM_LIVES, NUM_RULES = 40, 40
 WATCHED = st.sampled_from(("eager", "seldom"))
@@ -50,6 +50,7 @@ class WatchedMachine(EngineMachine):
         self.seen[name] = sight
         watcher.check(world.engine.snapshot())
         self._check_places(world, watcher)
+        self._check_slots(world, watcher)
         type(self).num_rejections += bool(watcher.rejections)
 
     def _check_places(self, world: World, watcher: Watcher) -> None:
@@ -61,6 +62,7 @@ class WatchedMachine(EngineMachine):
                 continue
             assert (view.group, view.hold.name.lower()) == (group, state)
             assert unit in view.units
+            assert view.group is not None
             assert view.positions is not None
             start, stop = view.positions
             holders = [each.id for each in world.watch.unfinished if view.block in each.held.blocks()]
@@ -68,15 +70,22 @@ class WatchedMachine(EngineMachine):
             for owner in holders:
                 sequence = world.watch.sequence(owner)
                 assert list(view.tokens) == sequence.tokens[start : min(stop, sequence.ledger.computed)]
-                assert (
-                    sequence.held.tables[view.group or 0].blocks[
-                        start // world.shape.block_size - sequence.held.tables[view.group or 0].first
-                    ]
-                    == view.block
-                )
+                table = sequence.held.tables[view.group]
+                assert table.blocks[start // world.shape.block_size - table.first] == view.block
             if not holders:
                 content = [slot[0] for slot in world.runner.content(unit)]
                 assert content == list(view.tokens)
+
+    def _check_slots(self, world: World, watcher: Watcher) -> None:
+        """So is what a slot holds, and a state that stands somewhere is that of the tokens before."""
+        for slot, (_, state) in enumerate(map(hold_of, watcher.slots)):
+            view = world.engine.slot(slot)
+            assert ("free" if view is None else view.hold.name.lower()) == state
+            if view is None:
+                continue
+            assert list(view.owners) == [each.id for each in world.watch.unfinished if slot in each.held.slots()]
+            if view.positions is not None and view.positions[1]:
+                assert len(world.runner.states[slot]) == view.positions[1]
 
 
 def test_increments_lead_to_what_the_ledger_tells() -> None:

@@ -1250,7 +1250,7 @@ MUTANTS = (
     mutant(
         "watchers",
         "steps are noted for nobody",
-        ("server/lookout.py", "Lookout._end", "            self._stop_noting()\n", ""),
+        ("server/lookout.py", "Lookout._end", "        self._stop_noting()\n", ""),
     ),
     mutant(
         "logs",

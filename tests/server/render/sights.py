@@ -51,7 +51,7 @@ class Watcher:
 
     def holds(self) -> list[tuple[int | None, str]]:
         """Every unit's group and state."""
-        return [_hold(character) for character in self.units]
+        return [hold_of(character) for character in self.units]
 
     def check(self, snapshot: Snapshot) -> None:
         """What is known from increments is what a ledger of this moment tells."""
@@ -62,7 +62,7 @@ class Watcher:
             for state in HOLDS:
                 assert holds.count((group, state)) == getattr(counts, state)
         for state in ("free", *HOLDS):
-            assert [hold for _, hold in map(_hold, self.slots)].count(state) == getattr(snapshot.slots, state)
+            assert [hold for _, hold in map(hold_of, self.slots)].count(state) == getattr(snapshot.slots, state)
         assert [each["id"] for each in self.last["sequences"]] == [view.id for view in snapshot.sequences]
         owners = [unit for tables in self.tables.values() for _, units in tables for unit in units]
         for view, sequence in zip(snapshot.sequences, self.last["sequences"], strict=True):
@@ -88,6 +88,7 @@ def applied(before: str, codes: Mapping[str, Any]) -> str:  # JSON by its nature
     return before
 
 
-def _hold(character: str) -> tuple[int | None, str]:
+def hold_of(character: str) -> tuple[int | None, str]:
+    """A place's group and state."""
     code = ord(character) - 48
     return (None, "free") if code == 0 else ((code - 1) // 3, HOLDS[(code - 1) % 3])
