@@ -16,6 +16,7 @@ PORT =
 PROMPT = The tide leaves a mark
 JOBS = 2
 WATCH = 127.0.0.1:9090
+CHROMIUM =
 ARGS =
 
 VENV := .venv
@@ -27,7 +28,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace doctor model test test-gemma3 test-sdks test-openapi test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -63,6 +64,10 @@ test-sdks: $(INSTALLED_DEV) $(FETCHED) ## try SDKs and frameworks, each in an en
 
 test-openapi: $(INSTALLED_DEV) ## try every endpoint as the description has it, with schemathesis
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.sdks.openapi $(ARGS)
+
+test-page: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## try the live page in Chromium, and take its pictures; CHROMIUM=/path if its name is unusual
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest tests/page/pure.py tests/page/shown.py tests/page/live.py tests/page/pictures.py \
+	  $(if $(CHROMIUM),--chromium '$(CHROMIUM)') $(ARGS)
 
 test-schemas: $(INSTALLED_DEV) $(FETCHED) ## let MODEL answer by hundreds of public JSON schemas; ARGS='--most 50' tries fewer
 	$(VENV)/bin/python -m tests.schemas --model '$(MODEL)' $(ARGS)

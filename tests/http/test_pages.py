@@ -1,18 +1,27 @@
-"""The page of the API: what a browser is sent, and what it may do with it."""
+"""The live page and that of the API: what a browser is sent, and what it may do with it."""
 
 import re
+import tomllib
 from html.parser import HTMLParser
 
 import pytest
 from pydantic import SecretStr
 
+from server.routes.pages import FILES
 from tests.fakes import make_service, make_settings
 from tests.http.clients import client_of
+from tests.http.processes import ROOT
 
 pytestmark = pytest.mark.anyio
 
-PATHS = {"/docs": "text/html", "/docs/page.js": "text/javascript", "/docs/page.css": "text/css"}
+TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+PATHS = {path: TYPES[file.rpartition(".")[2]] for path, file in FILES.items()}
+TEXTS = [path for path, kind in PATHS.items() if kind != "text/html"]
+MODULES = [path for path in TEXTS if path.startswith("/page/") and path.endswith(".js")]
 VOID = {"meta", "link", "input", "br"}
+MARKUP_FROM_TEXT = (
+    r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|localStorage|setAttribute\(.style"
+)
 
 
 class Page(HTMLParser):
@@ -45,6 +54,11 @@ class Page(HTMLParser):
         return [str(attributes[attribute]) for _, attributes in self.elements if attribute in attributes]
 
 
+async def _code(path: str) -> str:
+    """A file without its lines of comment."""
+    return re.sub(r"^//.*", "", await text_of(path), flags=re.M)
+
+
 async def text_of(path: str) -> str:
     async with client_of(make_service()) as client:
         return (await client.get(path)).text
@@ -64,21 +78,59 @@ async def test_a_browser_may_do_nothing_but_run_the_pages_own_script(path: str) 
     assert policy["frame-ancestors"] == "'none'"
 
 
-async def test_the_page_is_well_formed_and_has_nothing_inline_or_from_elsewhere() -> None:
-    page = Page(await text_of("/docs"))
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_browser_asks_each_time_and_is_sent_only_what_it_has_not(path: str) -> None:
+    async with client_of(make_service()) as client:
+        first = await client.get(path)
+        same = [await client.get(path, headers={"if-none-match": tag}) for tag in _tags(first.headers["etag"])]
+        other = await client.get(path, headers={"if-none-match": '"another"'})
+        head = await client.head(path)
+
+    assert first.headers["cache-control"] == "no-cache"
+    assert [(one.status_code, one.content) for one in same] == [(304, b"")] * 3
+    assert {one.headers["etag"] for one in (*same, other, head)} == {first.headers["etag"]}
+    assert (other.status_code, other.content) == (200, first.content)
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def _tags(tag: str) -> list[str]:
+    return [tag, f"W/{tag}", f'"another", {tag}']
+
+
+async def test_every_file_of_the_pages_is_served_and_installed() -> None:
+    folder = ROOT / "server" / "pages"
+    installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["server"]
+
+    files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert files == {*FILES.values()}
+    assert {file for pattern in installed for file in (ROOT / "server").glob(pattern) if file.is_file()} == {
+        folder / file for file in files
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "links"),
+    [
+        ("/docs", {"docs/page.js", "docs/page.css", "data:,", "openapi.json"}),
+        ("/", {"page/main.js", "page/page.css", "data:,", "docs", "metrics", "ledger", "#question"}),
+    ],
+)
+async def test_a_page_is_well_formed_and_has_nothing_inline_or_from_elsewhere(path: str, links: set[str]) -> None:
+    page = Page(await text_of(path))
 
     assert page.complaints == []
     assert page.inline == []
     assert [name for _, attributes in page.elements for name in attributes if name.startswith("on")] == []
     assert page.values("style") == []
-    assert {*page.values("src"), *page.values("href")} == {"docs/page.js", "docs/page.css", "data:,", "openapi.json"}
+    assert {*page.values("src"), *page.values("href")} == links
     assert len(page.values("id")) == len({*page.values("id")})
 
 
-@pytest.mark.parametrize("path", ["/docs/page.js", "/docs/page.css"])
+@pytest.mark.parametrize("path", TEXTS)
 async def test_nothing_is_fetched_from_elsewhere(path: str) -> None:
     assert (
-        re.findall(r"https?:|//[a-z]+\.|@import|\burl\(", re.sub(r"^//.*", "", await text_of(path), flags=re.M)) == []
+        re.findall(r"https?:(?!//www\.w3\.org/2000/svg)|//[a-z]+\.(?!w3)|@import (?!\{)|\burl\(", await _code(path))
+        == []
     )
 
 
@@ -89,7 +141,27 @@ async def test_the_script_finds_what_it_looks_for_and_makes_no_markup() -> None:
     looked_for = re.findall(r'at\(\w+, "([#.])([a-z]+)', script)
     assert {name for kind, name in looked_for if kind == "#"} <= ids
     assert {name for kind, name in looked_for if kind == "."} <= classes
-    assert re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|localStorage", script) == []
+    assert re.findall(MARKUP_FROM_TEXT, script) == []
+
+
+async def test_the_live_page_has_what_its_modules_look_for_and_they_make_no_markup() -> None:
+    page = Page(await text_of("/"))
+    scripts = {path: await text_of(path) for path in MODULES}
+
+    together = "".join(scripts.values())
+    assert {*re.findall(r'\bat\("([a-z-]+)"\)', together)} <= {*page.values("id")}
+    assert re.findall(MARKUP_FROM_TEXT, together) == []
+    imported = re.findall(r'(?:from|@import .*? from) "\./([a-z]+\.js)"', together)
+    assert {f"/page/{name}" for name in imported} | {"/page/main.js"} == {*MODULES}
+
+
+@pytest.mark.parametrize("attribute", ["for", "aria-labelledby", "aria-describedby"])
+async def test_what_an_element_of_the_live_page_refers_to_is_there(attribute: str) -> None:
+    page = Page(await text_of("/"))
+
+    referred = {id for value in page.values(attribute) for id in value.split()}
+    assert referred
+    assert referred <= {*page.values("id")}
 
 
 async def test_with_keys_set_the_page_needs_none_and_what_it_shows_does() -> None:
@@ -99,6 +171,10 @@ async def test_with_keys_set_the_page_needs_none_and_what_it_shows_does() -> Non
         refused = await client.get("/openapi.json")
         shown = await client.get("/openapi.json", headers={"authorization": "Bearer k"})
 
-    assert shell == [200, 200, 200]
+    assert set(shell) == {200}
     assert (refused.status_code, shown.status_code) == (401, 200)
-    assert "org/tiny" not in await text_of("/docs")
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_page_holds_nothing_of_the_model(path: str) -> None:
+    assert "org/tiny" not in await text_of(path)
