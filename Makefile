@@ -28,7 +28,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ chat: $(INSTALLED) ## talk to a server that runs, by default the one that `make 
 
 trace: $(INSTALLED) $(FETCHED) ## show each step of PROMPT as a table of marks and blocks
 	@exec $(VENV)/bin/tidemark trace "$$PROMPT" --model '$(MODEL)' $(ARGS)
+
+top: $(INSTALLED) ## watch a server that runs, by default the one that `make serve` starts
+	@exec $(VENV)/bin/tidemark top $(if $(HOST)$(PORT),--url 'http://$(or $(HOST),127.0.0.1):$(or $(PORT),8000)') $(ARGS)
 
 doctor: $(INSTALLED) ## say what this machine has, how MODEL fits it (the default one if it was fetched), and what to change
 	@exec $(VENV)/bin/tidemark doctor $(if $(or $(filter-out $(DEFAULT_MODEL),$(MODEL)),$(wildcard $(MODEL))),'$(MODEL)') \

@@ -1,4 +1,4 @@
-"""Commands: tidemark serve, chat, trace, doctor and version, each from parsed arguments to an exit code."""
+"""Commands: tidemark serve, chat, trace, top, doctor and version, each from parsed arguments to an exit code."""
 
 import argparse
 import contextlib
@@ -17,8 +17,6 @@ from config.render import render
 from engine.build import Built, build
 from engine.errors import EngineError
 from server.console import Console
-from server.doctor.examine import Probes, examine
-from server.doctor.report import MAX_WIDTH, as_json, as_text, prevents
 from server.logs import open_log, said
 from server.serve import leave_at_once, load_failure, serve
 from server.terminal.client import Client
@@ -51,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="serve a model", description=_SERVE, epilog=_SOURCES))
     _add_chat(commands.add_parser("chat", help="talk to a running server", description=_CHAT))
     _add_trace(commands.add_parser("trace", help="show each step of a prompt", description=_TRACE, epilog=_SOURCES))
+    _add_top(commands.add_parser("top", help="watch a running server", description=_TOP))
     _add_doctor(commands.add_parser("doctor", help="look at this machine", description=_DOCTOR, epilog=_SOURCES))
     commands.add_parser("version", help="print the version").set_defaults(command=_version)
     return parser
@@ -68,6 +67,10 @@ _CHAT = (
 _TRACE = (
     "Run PROMPT through the engine and print each step: the chunk of positions, the four marks, the tokens "
     "chosen, the blocks with their owners, and what became of drafts."
+)
+_TOP = (
+    "Watch a running server: its cache, its marks, its requests. Keys: q leaves, p pauses, s sorts. Where standard "
+    "output is no terminal one snapshot is printed. Exit 1: no server answers, or it asks for another key."
 )
 _DOCTOR = (
     "Look at this machine, the installation, the port and MODEL, and say what to change. Nothing is fetched or served. "
@@ -111,6 +114,14 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_trace)
 
 
+def _add_top(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "tidemark top [options]"
+    add_client_flags(parser)
+    parser.add_argument("--once", action="store_true", help="print one snapshot as text")
+    parser.add_argument("--json", action="store_true", help="print one snapshot as the server sends it")
+    parser.set_defaults(command=_top)
+
+
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tidemark doctor [MODEL] [options]"
     add_model(parser)
@@ -138,15 +149,28 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _chat(arguments: argparse.Namespace, console: Console) -> int:
-    address = resolve_client(arguments)
-    try:
-        client = Client(address.url, address.key)
-    except ValueError as error:
-        raise ConfigError(f"--url: {error}") from None
+    client = _client(arguments)
     given = {name: getattr(arguments, f"set.{name}") for name in SETTINGS}
     settings = {name: text for name, text in given.items() if text is not None}
     wanted = Wanted(arguments.model, arguments.system, settings)
     return start(client, wanted, source=sys.stdin, out=sys.stdout, console=console)
+
+
+def _client(arguments: argparse.Namespace) -> Client:
+    address = resolve_client(arguments)
+    try:
+        return Client(address.url, address.key)
+    except ValueError as error:
+        raise ConfigError(f"--url: {error}") from None
+
+
+def _top(arguments: argparse.Namespace, console: Console) -> int:
+    from server.top import start as top  # noqa: PLC0415  # rich is imported where something is drawn
+
+    client = _client(arguments)
+    return top.start(
+        client, once=arguments.once, as_json=arguments.json, source=sys.stdin, out=sys.stdout, console=console
+    )
 
 
 def _trace(arguments: argparse.Namespace, console: Console) -> int:
@@ -176,6 +200,9 @@ def _trace(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _doctor(arguments: argparse.Namespace, console: Console) -> int:
+    from server.doctor.examine import Probes, examine  # noqa: PLC0415  # `serve` starts without it
+    from server.doctor.report import MAX_WIDTH, as_json, as_text, prevents  # noqa: PLC0415
+
     loaded = resolve(arguments, assumed=NO_MODEL)
     if loaded.print_config:
         return _print_config(loaded)

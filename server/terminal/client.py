@@ -14,6 +14,8 @@ from server.terminal.events import Received, received
 CONNECT_SECONDS = 10.0  # a server that is there answers at once; how long it thinks is its own affair
 MAX_ERROR_BYTES = 64 * 1024
 CHAT = "/v1/chat/completions"
+WATCH = "/ledger/events"
+SILENCE_SECONDS = 60.0  # of a stream that is kept alive: the server is gone, though nobody said so
 
 Json = dict[str, Any]  # JSON by its nature
 
@@ -70,12 +72,24 @@ class Client:
             yield received(_lines(answer))
 
     @contextmanager
+    def watch(self, every: float) -> Iterator[Iterator[Received]]:
+        """What the engine does, as events at least so many seconds apart. Leaving hangs up."""
+        with self._answer("GET", f"{WATCH}?every={every:g}", silence=SILENCE_SECONDS) as answer:
+            yield received(_lines(answer))
+
+    @contextmanager
     def _answer(
-        self, method: str, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        silence: float | None = None,
     ) -> Iterator[HTTPResponse]:
         connection = self._make(self._host, self._port, timeout=CONNECT_SECONDS)
         try:
-            answer = self._send(connection, method, path, body, headers or {})
+            answer = self._send(connection, method, path, body, headers or {}, silence)
             if answer.status != HTTPStatus.OK:
                 raise _refusal(answer)
             yield answer
@@ -83,13 +97,19 @@ class Client:
             connection.close()
 
     def _send(
-        self, connection: HTTPConnection, method: str, path: str, body: Json | None, headers: Mapping[str, str]
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        body: Json | None,
+        headers: Mapping[str, str],
+        silence: float | None,
     ) -> HTTPResponse:
         content = None if body is None else json.dumps(body)
         try:
             connection.connect()
             assert isinstance(connection.sock, socket.socket)
-            connection.sock.settimeout(None)
+            connection.sock.settimeout(silence)
             connection.request(method, self._path + path, content, {**self._headers, **headers})
             return connection.getresponse()
         except (OSError, HTTPException, UnicodeError) as error:

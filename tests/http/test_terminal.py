@@ -1,13 +1,9 @@
 """`tidemark chat` as a person at a terminal and as a pipe use it, against a server process."""
 
-import fcntl
-import os
-import pty
 import select
 import socket
 import subprocess
 import sys
-import termios
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +17,7 @@ from server.terminal.answers import Answers, Piece
 from server.terminal.client import Client
 from server.terminal.counts import Counts
 from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
+from tests.http.terminals import Terminal, at_terminal
 
 
 @pytest.fixture(scope="module")
@@ -138,44 +135,10 @@ def test_an_answer_whose_connection_breaks_goes_on_where_it_broke(url: str, afte
     assert parts[-1].made == 40
 
 
-class Terminal:
-    """A person's end of a terminal."""
-
-    def __init__(self, end: int) -> None:
-        self._end = end
-        self._seen = ""
-
-    def type(self, text: str) -> None:
-        os.write(self._end, text.encode())
-
-    def until(self, mark: str) -> str:
-        """What is shown up to a mark."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while mark not in self._seen:
-            assert select.select([self._end], [], [], deadline - time.monotonic())[0], self._seen
-            self._seen += os.read(self._end, 4096).decode("utf-8", "replace")
-        shown, _, self._seen = self._seen.partition(mark)
-        return shown + mark
-
-
 @contextmanager
 def terminal(url: str, *arguments: str) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        command(url, *arguments), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, start_new_session=True,
-        preexec_fn=lambda: _take_over(theirs),  # noqa: PLW1509  # it makes one call, and needs no lock
-    ) as process:  # fmt: skip
-        os.close(theirs)
-        try:
-            yield Terminal(ours), process
-        finally:
-            process.kill()
-            os.close(ours)
-
-
-def _take_over(terminal: int) -> None:
-    """Let Ctrl-C at this terminal reach the process."""
-    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    with at_terminal(command(url, *arguments)) as opened:
+        yield opened
 
 
 def test_a_person_asks_stops_and_leaves(url: str, tmp_path: Path) -> None:

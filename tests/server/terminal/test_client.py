@@ -149,3 +149,12 @@ def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:
     assert Client("https://me:secret@host:1/v1").url == "https://host:1"
+
+
+def test_a_server_is_watched_by_events_with_names() -> None:
+    stream = "event: snapshot\ndata: {}\n\nevent: end\ndata: x\n\ndata: y\n\n"
+
+    with serving(answer(stream)) as server, Client(server.url).watch(0.25) as got:
+        assert list(got) == [Received("{}", name="snapshot"), Received("x", name="end"), Received("y")]
+
+    assert server.asked[0].line == "GET /ledger/events?every=0.25 HTTP/1.1"

@@ -12,7 +12,11 @@ def test_an_event_is_its_data_and_its_id() -> None:
 
 
 def test_comments_and_other_fields_are_no_events() -> None:
-    assert read(": keep-alive\n\nevent: ping\nretry: 5\ndata: x\n\n\n\n") == [Received("x")]
+    assert read(": keep-alive\n\nretry: 5\ndata: x\n\n\n\n") == [Received("x")]
+
+
+def test_a_name_is_that_of_one_event() -> None:
+    assert read("event: ping\ndata: x\n\ndata: y\n\n") == [Received("x", name="ping"), Received("y")]
 
 
 def test_several_lines_of_data_are_one_text() -> None:

@@ -1,0 +1,45 @@
+"""Keys: single keys of a terminal, as they are pressed."""
+
+import os
+import select
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class Keys:
+    """Reads the terminal at the file descriptor `source`. `wake` ends a wait from any thread."""
+
+    def __init__(self, source: int) -> None:
+        self._source = source
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        os.set_blocking(self._woken, False)
+
+    @contextmanager
+    def pressed(self) -> Iterator[None]:
+        """Have keys come one by one and unseen while the block lasts; Ctrl-C stays an interrupt."""
+        before = termios.tcgetattr(self._source)
+        try:
+            tty.setcbreak(self._source)
+            yield
+        finally:
+            termios.tcsetattr(self._source, termios.TCSADRAIN, before)
+
+    def wake(self) -> None:
+        """End the wait for a key."""
+        with suppress(BlockingIOError):  # it is full of calls to wake, and one is enough
+            os.write(self._waker, b"x")
+
+    def wait(self, seconds: float) -> str:
+        """What was pressed until now, or within so many seconds. Raises EOFError where the terminal is gone."""
+        ready, _, _ = select.select([self._source, self._woken], [], [], seconds)
+        if self._woken in ready:
+            os.read(self._woken, 4096)
+        if self._source not in ready:
+            return ""
+        pressed = os.read(self._source, 64)
+        if not pressed:
+            raise EOFError
+        return pressed.decode("ascii", "replace")

@@ -1,0 +1,214 @@
+"""Sight: one snapshot of a running server, as `GET /ledger/events` sends it, in values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = Mapping[str, Any]  # JSON by its nature
+
+
+# A server's text must not drive the terminal.
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
+
+
+class NoSight(Exception):
+    """What came is no snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What does not change while a server runs."""
+
+    model: str
+    architecture: str
+    max_sequences: int
+    max_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pool's blocks, or a cache group's, by state; what is free is free for all groups."""
+
+    name: str
+    allocated: int
+    shared: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The whole pool, its cache groups where there are several, and the slots of recurrent states."""
+
+    capacity: int
+    free: int
+    whole: Held
+    groups: tuple[Held, ...] = ()
+    slots: "Pool | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How often something was measured, and the sum of what was."""
+
+    count: int = 0
+    sum: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Drafts by one source."""
+
+    drafts: int = 0
+    tokens: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One sequence with its marks; `arrived` is on the clock of the snapshot's `time`."""
+
+    id: str
+    state: str
+    planned: int
+    computed: int
+    accepted: int
+    published: int
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int | None
+    max_length: int
+    arrived: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A draft that fell at `position`."""
+
+    sequence: str
+    step: int
+    position: int
+    drafted: int
+    kept: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The engine at one moment. `info` is there in the first of a connection; `body` is what came."""
+
+    time: float
+    uptime: float
+    server: str
+    info: Info | None
+    steps: int
+    running: int
+    waiting: int
+    paused: int
+    parked: int
+    pool: Pool
+    positions: Mapping[str, int]
+    preemptions: int
+    disconnects: int
+    refusals: Mapping[str, int]
+    drafts: Mapping[str, Drafts]
+    prefix_queries: int
+    prefix_hits: int
+    seconds: Mapping[str, Measured]
+    step_positions: Measured
+    first_token: Measured
+    gaps: Measured
+    sequences: tuple[Sequence, ...]
+    rejections: tuple[Rejection, ...]
+    body: Json = field(repr=False, compare=False)
+
+
+def read_sight(body: Json) -> Sight:
+    """The values of one snapshot. Raises NoSight."""
+    try:
+        return _read(body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NoSight("what answers does not tell what `tidemark top` shows") from error
+
+
+def _read(body: Json) -> Sight:
+    info = body.get("info")
+    return Sight(
+        time=float(body["time"]),
+        uptime=float(body["uptime_seconds"]),
+        server=_text(body["server"]),
+        info=None if info is None else _info(info),
+        steps=int(body["steps"]),
+        running=int(body["running"]),
+        waiting=int(body["waiting"]),
+        paused=int(body["paused"]),
+        parked=int(body["parked"]),
+        pool=_pool(body["pool"]),
+        positions=_counts(body["positions"]),
+        preemptions=int(body["preemptions"]),
+        disconnects=int(body["disconnects"]),
+        refusals=_counts(body["refusals"]),
+        drafts={
+            _text(name): Drafts(**_only(each, "drafts", "tokens", "kept")) for name, each in body["drafts"].items()
+        },
+        prefix_queries=int(body["prefix"]["queries"]),
+        prefix_hits=int(body["prefix"]["hits"]),
+        seconds={_text(stage): _measured(each) for stage, each in body["seconds"].items()},
+        step_positions=_measured(body["step_positions"]),
+        first_token=_measured(body["time_to_first_token"]),
+        gaps=_measured(body["inter_token_latency"]),
+        sequences=tuple(_sequence(each) for each in body["sequences"]),
+        rejections=tuple(_rejection(each) for each in body["rejections"]),
+        body=body,
+    )
+
+
+def _info(body: Json) -> Info:
+    return Info(_text(body["model"]), _text(body["architecture"]), int(body["max_sequences"]), int(body["max_waiting"]))
+
+
+def _pool(body: Json) -> Pool:
+    slots = body.get("slots")
+    return Pool(
+        int(body["capacity"]),
+        int(body["free"]),
+        _held("", body),
+        tuple(_held(_text(group["layout"]), group) for group in body.get("groups", ())),
+        None if slots is None else _pool(slots),
+    )
+
+
+def _held(name: str, body: Json) -> Held:
+    return Held(name, int(body["allocated"]), int(body["shared"]), int(body["cached"]))
+
+
+def _measured(body: Json) -> Measured:
+    return Measured(int(body["count"]), float(body["sum"]))
+
+
+def _counts(body: Json) -> dict[str, int]:
+    return {_text(name): int(count) for name, count in body.items()}
+
+
+def _only(body: Json, *names: str) -> dict[str, int]:
+    return {name: int(body[name]) for name in names}
+
+
+def _sequence(body: Json) -> Sequence:
+    marks = _only(body, "planned", "computed", "accepted", "published", "prompt_tokens", "output_tokens", "max_length")
+    cached = body["cached_tokens"]
+    return Sequence(
+        id=_text(body["id"]),
+        state=_text(body["state"]),
+        cached_tokens=None if cached is None else int(cached),
+        arrived=float(body["arrived"]),
+        **marks,
+    )
+
+
+def _rejection(body: Json) -> Rejection:
+    numbers = _only(body, "step", "position", "drafted", "kept")
+    return Rejection(sequence=_text(body["sequence"]), source=_text(body["source"]), **numbers)
+
+
+def _text(value: object) -> str:
+    return str(value).translate(_CONTROLS)

@@ -1,0 +1,77 @@
+"""Start: one snapshot as text or JSON, or the live view at a terminal."""
+
+import io
+import json
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from rich.console import Console as Terminal
+from rich.live import Live
+
+from server.console import Console
+from server.terminal.client import ChatError, Client
+from server.top.draw import Look, draw
+from server.top.follow import Follower
+from server.top.keys import Keys
+from server.top.story import Frame
+from server.top.view import View
+
+EVERY_SECONDS = 0.25
+REDRAW_SECONDS = 0.5  # while nothing happens: ages go on, and the window may have another size
+ONCE_SECONDS = 1.0  # that rates are taken over, where one snapshot is asked for
+PLAIN_WIDTH = 120
+
+
+def start(client: Client, *, once: bool, as_json: bool, source: TextIO, out: TextIO, console: Console) -> int:
+    """Show `client`'s server on `out`, and return the exit code."""
+
+    def waits(notice: str) -> None:
+        console.progress(f"tidemark: {notice}")
+
+    terminal = Terminal(file=out, highlight=False)
+    try:
+        if as_json:
+            out.write(json.dumps(_one_frame(client, 0.0, waits).sight.body, ensure_ascii=False) + "\n")
+        elif once or not (out.isatty() and source.isatty()) or terminal.is_dumb_terminal:
+            _print(_one_frame(client, ONCE_SECONDS, waits), out, terminal)
+        else:
+            _show(client, source, terminal, waits)
+    except ChatError as error:
+        console.line(f"tidemark: {error}")
+        return 1
+    console.clear()
+    return 0
+
+
+def _one_frame(client: Client, seconds: float, waits: Callable[[str], None]) -> Frame:
+    """A frame so many seconds after the first snapshot. Raises ChatError."""
+    follower = Follower(client, every=EVERY_SECONDS, clock=time.monotonic)
+    with follower.following():
+        follower.first(waits)
+        time.sleep(seconds)
+        return follower.frame()
+
+
+def _print(frame: Frame, out: TextIO, terminal: Terminal) -> None:
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="replace")  # what draws bars may not be in the terminal's encoding
+    if not out.isatty():
+        terminal.width = PLAIN_WIDTH
+    terminal.print(draw(frame, Look(terminal.width)))
+
+
+def _show(client: Client, source: TextIO, terminal: Terminal, waits: Callable[[str], None]) -> None:
+    """The live view, until somebody leaves. Raises ChatError where the server can't be watched."""
+    keys, view = Keys(source.fileno()), View()
+    follower = Follower(client, every=EVERY_SECONDS, clock=time.monotonic, tells=keys.wake)
+    with follower.following(), keys.pressed():
+        try:
+            follower.first(waits)
+            with Live(console=terminal, screen=True, auto_refresh=False) as live:
+                while view.press(keys.wait(REDRAW_SECONDS)):
+                    follower.check()
+                    width, height = terminal.size
+                    live.update(view.draw(follower.frame(), width=width, height=height), refresh=True)
+        except (KeyboardInterrupt, EOFError):
+            return
