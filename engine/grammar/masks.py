@@ -47,7 +47,7 @@ def make_masks(works: Iterable[MaskWork | None], vocabulary_size: int) -> Masks:
 
 def any_allowed(mask: bytes) -> bool:
     """Whether a mask leaves anything."""
-    return mask.count(0) < len(mask)
+    return mask != bytes(len(mask))
 
 
 def _fitted(mask: bytes, vocabulary_size: int) -> bytes:
