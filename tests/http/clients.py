@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,9 +30,11 @@ def client_of(service: Service, log: Log = QUIET) -> httpx.AsyncClient:
 
 
 @asynccontextmanager
-async def listening(service: Service, log: Log = QUIET) -> AsyncIterator[str]:
-    """A real server on a free port, and its URL."""
+async def listening(service: Service, log: Log = QUIET, *, send_buffer_bytes: int | None = None) -> AsyncIterator[str]:
+    """A real server on a free port, and its URL. What the kernel holds of each answer can be bounded."""
     listener = bind("127.0.0.1", 0)
+    if send_buffer_bytes is not None:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)  # connections inherit it
     server = HttpServer(app_of(service, log), service.settings.server)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listener]))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 import httpx
 import orjson
@@ -11,7 +12,7 @@ import pytest
 
 from server.recorder import Endpoint, Outcome
 from server.service import Service
-from tests.fakes import FakeEngine, Script, make_service, make_settings
+from tests.fakes import INFO, FakeEngine, Script, make_service, make_settings
 from tests.http.clients import listening
 
 pytestmark = pytest.mark.anyio
@@ -97,21 +98,36 @@ async def test_a_whole_answer_whose_client_leaves_is_not_parked() -> None:
     assert engine.opened[0].num_parks == 0
 
 
+LONG = {"max_tokens": 4000}
+STREAMS: dict[str, dict[str, object]] = {
+    "/v1/chat/completions": CHAT | LONG,
+    "/v1/completions": TEXT | LONG,
+    "/v1/messages": CHAT | LONG,
+    "/v1/responses": {"model": "org/tiny", "input": "hello", "max_output_tokens": 4000},
+}
+HEAD = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+
+
+def ask(client: socket.socket, url: str, path: str, body: dict[str, object]) -> None:
+    """Ask for a stream, and read nothing."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the kernel takes it all
+    client.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+    data = orjson.dumps(body | {"stream": True})
+    client.sendall(HEAD % (path.encode(), len(data)) + data)
+
+
+@pytest.mark.parametrize("path", STREAMS)
 async def test_a_client_that_stops_reading_is_given_up_and_the_others_are_not_touched(
-    caplog: pytest.LogCaptureFixture,
+    path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = make_settings()
     impatient = settings.engine.model_copy(update={"slow_reader_seconds": 0.3})
-    engine = FakeEngine()
+    engine = FakeEngine(info=replace(INFO, context_length=8192))
     service = make_service(engine, settings=settings.model_copy(update={"engine": impatient}))
-    body = orjson.dumps(TEXT | {"max_tokens": 50, "stream": True, "logprobs": 20, "n": 128})  # some 12 MB of events
-    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
-    async with listening(service) as url, httpx.AsyncClient(base_url=url) as client:
+    async with listening(service, send_buffer_bytes=4096) as url, httpx.AsyncClient(base_url=url) as client:
         with socket.socket() as deaf:
-            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the kernel takes it all
-            deaf.connect(("127.0.0.1", int(url.rpartition(":")[2])))
-            deaf.sendall(head % len(body) + body)
+            ask(deaf, url, path, STREAMS[path])
             await until(lambda: bool(engine.opened))
             other = await client.post("/v1/completions", json=TEXT | {"max_tokens": 3})
             await until(lambda: engine.opened[0].parked)
