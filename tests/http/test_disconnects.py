@@ -98,11 +98,10 @@ async def test_a_whole_answer_whose_client_leaves_is_not_parked() -> None:
     assert engine.opened[0].num_parks == 0
 
 
-LONG = {"max_tokens": 4000}
 STREAMS: dict[str, dict[str, object]] = {
-    "/v1/chat/completions": CHAT | LONG,
-    "/v1/completions": TEXT | LONG,
-    "/v1/messages": CHAT | LONG,
+    "/v1/chat/completions": {**CHAT, "max_tokens": 4000},
+    "/v1/completions": {**TEXT, "max_tokens": 4000},
+    "/v1/messages": {**CHAT, "max_tokens": 4000},
     "/v1/responses": {"model": "org/tiny", "input": "hello", "max_output_tokens": 4000},
 }
 HEAD = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"

@@ -31,6 +31,7 @@ from engine.text import Vocabulary
 from server.console import Console
 from server.logs import open_log
 from server.serve import serve
+from tests.http.scripted import ByteTokenizer
 
 NUM_BLOCKS, BLOCK_SIZE = 4096, 16
 LAYOUT = Layout((CacheGroup((0,), RowShape(1, 1, 1, "float32")),))
@@ -53,18 +54,12 @@ def next_said(prompt: str) -> str:
     return f"<tool_call>\n{json.dumps(call)}\n</tool_call>"  # spaced as models are taught to
 
 
-class TemplateOfJson:
+class TemplateOfJson(ByteTokenizer):
     """One token a byte; a conversation is a JSON object of its messages and tools."""
 
     vocabulary = VOCABULARY
     eos_ids = frozenset({END})
-    bos_id: int | None = None
     chat_template: str | None = "{{ messages }} {{ tools }}"
-
-    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        """The text's bytes."""
-        del add_special_tokens
-        return list(text.encode())
 
     def encode_chat(
         self,
