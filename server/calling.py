@@ -3,7 +3,8 @@
 Rules are llguidance's Lark. Where a mark is a special token it is written as that token, since no text is.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,7 +14,7 @@ from engine.request import Grammar, Syntax
 from server.asked import Asked
 from server.dialect import Dialect
 from server.reading.answer import AnswerReader, Thinking
-from server.reading.calls import CallFormat, Calls, Frame
+from server.reading.calls import ARGUMENTS, ASIDE, CallFormat, Calls, Frame
 from server.spelling import TEXT, Spelling, literal
 from server.tools import Offer
 from server.wire.chat import FunctionBody
@@ -74,6 +75,9 @@ def behind_thinking(
 
 def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
     """Any text, in which calls are those of tools that may be called, with arguments that match where that is asked."""
+    if format.openings:
+        rules = _opening_calls(offer, format, thinking, spelling)
+        return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), "tools")
     [trigger, *_] = format.marks
     said = "tm_said: tm_begun tm_units | tm_text" if offer.single else "tm_said: (tm_begun tm_units)* tm_text"
     rules = [said, *spelling.up_to(trigger, "tm_begun"), *_units(offer, format, spelling, trigger)]
@@ -81,9 +85,9 @@ def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, sp
 
 
 def is_strict(offer: Offer, format: CallFormat) -> bool:
-    """Whether freely made calls are to be enforced, and can be: their format has a mark for them."""
+    """Whether freely made calls are to be enforced, and can be: it can be told where they begin."""
     wanted = any(function.strict for function in offer.callable) or len(offer.callable) < len(offer.shown)
-    return wanted and not format.openings
+    return wanted and all(opening in _LOOKS for opening in format.openings)
 
 
 # -- rules ----------------------------------------------------------------------------------------
@@ -125,6 +129,76 @@ def _units(offer: Offer, format: CallFormat, spelling: Spelling, trigger: str) -
         _several("tm_units", frame, spelling, more="*" if first and not offer.single else ""),
         *_each(offer.callable, around, format, spelling, schemas=False),
     ]
+
+
+def _opening_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> list[str]:
+    """Calls as the whole answer, or behind a mark, or else a text that begins as neither they nor reasoning do.
+
+    What is read as a call's beginning is one terminal: until it is told from a text, it may be either.
+    """
+    [opening] = format.openings
+    (first, then, last), (before, between, behind) = format.frame, format.around
+    looks = _LOOKS[opening]([function.name for function in offer.callable])
+    if thinking is not None:
+        looks = f"({looks}|{_escaped(thinking.opens)})"
+    heads = [f"{before}{format.name(function.name)}{between}" for function in offer.callable]
+    begun = [f"tm_begun_{number}" for number in range(len(format.marks))]
+    more = "" if offer.single else f"({literal(then)} {_any('tm_call', heads)})*"
+    end = literal(last) if last else ""
+    rules = [
+        f"tm_said: (({' | '.join(begun)}) TM_SPACE)? tm_units | TM_FREE",
+        *(
+            rule
+            for name, mark in zip(begun, format.marks, strict=True)
+            for rule in spelling.up_to(mark, name, "TM_FREE")
+        ),
+        f"TM_FREE: /(?s:.*)/ & ~/[ \\t\\r\\n]*{looks}(?s:.*)/",
+        f"tm_units: {_any('tm_first', heads)} {more} {end}",
+    ]
+    for number, (function, head) in enumerate(zip(offer.callable, heads, strict=True)):
+        arguments = arguments_schema(function) if function.strict else ANYTHING
+        rules += [
+            f"tm_first_{number}: {_head(first + head)} tm_rest_{number}",
+            f"tm_call_{number}: {_head(head)} tm_rest_{number}",
+            f"tm_rest_{number}: %json {arguments} {literal(behind)}",
+        ]
+    return rules
+
+
+def _any(name: str, of: Sequence[object]) -> str:
+    return f"({' | '.join(f'{name}_{number}' for number in range(len(of)))})"
+
+
+def _head(text: str) -> str:
+    """A text as an expression, in which spaces may be left out, and which may begin with some."""
+    return f"/{_SPACES}{_escaped(text).replace(chr(92) + ' ', _SPACES)}/"
+
+
+def _escaped(text: str) -> str:
+    return re.escape(text).replace("/", "\\/")
+
+
+def _like_an_object(names: Sequence[str]) -> str:
+    """What a call begins with that is a JSON object: a tool's name, behind what models add, or arguments.
+
+    Of what is spelled with escapes, or holds parts, it can't be told, so it counts as one.
+    """
+    space, aside = r"[ \t\r\n]*", f'"({"|".join(ASIDE)})"'
+    plain = r'("[^"\\]*"|[^"\\,\[{]*)'
+    named = "|".join(_escaped(literal(name)[1:-1]) for name in names)
+    before = rf"({aside}{space}:{space}{plain}{space},{space})*"
+    escaped = r'"[^"]*\\'
+    key = rf'"name"{space}:{space}("({named})"|{escaped})|"({"|".join(ARGUMENTS)})"'
+    return rf"\{{{space}{before}({key}|{aside}{space}:{space}([\[{{]|{escaped})|{escaped})"
+
+
+def _like_a_list(names: Sequence[str]) -> str:
+    """What calls begin with that are a list of Python's calls: a tool's name and a bracket."""
+    return rf"\[[ \t\r\n]*({'|'.join(map(_escaped, names))})\("
+
+
+_SPACES = r"[ \n]{0,4}"
+_LOOKS: dict[str, Callable[[Sequence[str]], str]] = {"{": _like_an_object, "[": _like_a_list}  # by what opens them
 
 
 def _several(name: str, frame: Frame, spelling: Spelling, *, more: str) -> str:

@@ -28,10 +28,10 @@ class Spelling:
         """Whether a text has a special token in it."""
         return self._mark.search(text) is not None
 
-    def up_to(self, mark: str, name: str) -> Iterator[str]:
+    def up_to(self, mark: str, name: str, text: str = "TM_TEXT") -> Iterator[str]:
         """The rule of a name that is any text up to a mark, and the mark. No text has a special token in it."""
         lazy = "" if self.begins_special(mark) else "[lazy]"
-        yield f"{name}{lazy}: TM_TEXT {self.spell(mark)}"
+        yield f"{name}{lazy}: {text} {self.spell(mark)}"
 
     def first(self, marks: Sequence[str]) -> str:
         """The mark to begin with: a special token, if one is."""

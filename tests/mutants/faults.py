@@ -458,6 +458,11 @@ MUTANTS = (
     ),
     mutant(
         "grammar",
+        "a call that begins with what models add is a free text",
+        ("server/calling.py", "_like_an_object", "{space}{before}(", "{space}("),
+    ),
+    mutant(
+        "grammar",
         "a grammar that fails late does not say which field asked for it",
         ("server/structure.py", "settled", "name=name_of(asked.param, names)", "name=''"),
     ),

@@ -200,9 +200,86 @@ def test_a_strict_call_is_the_last_where_there_may_be_one() -> None:
     assert not matches(shape, f"so {call} x")
 
 
-@pytest.mark.parametrize("format", ["llama", "pythonic"])
-def test_a_format_without_a_mark_of_its_own_stays_free(format: str) -> None:
-    assert free(STRICT, format=format).asked is None
+OPENED = {
+    "llama": (
+        '{"name": "look", "parameters": %s}; {"name": "go", "parameters": {"a":1}}',
+        [
+            '{"a":1}',
+            '{"name": "Bob"}',
+            '{"id": 5, "x": ["name"]}',
+            '{"type":"object","name":"x"}',
+            'a {"name": "look"}',
+        ],
+        [
+            *(
+                ' {"id":1,"name":"look"',
+                '{"id":{"a":1},"name"',
+                '{"arguments":',
+                '{"n\\u0061me"',
+                '{"name":"l\\u006fok"',
+            ),
+            *("<|python_tag|>x", 'so <|python_tag|>{"name": "x"'),
+        ],
+    ),
+    "pythonic": (
+        "[look(**%s), go(**{})]",
+        ["[1] is", "[look]", "[f(x)]", "go(a=1)", "as [look(at='here')]"],
+        ["[look(at=", " [ go(x", "<|python_start|>x", "so <|tool_call_start|>[f("],
+    ),
+}
+
+
+@pytest.mark.parametrize("thinking", [None, TAGS])
+@pytest.mark.parametrize("format", OPENED)
+def test_strict_calls_that_are_the_whole_answer_or_behind_a_mark_are_right(
+    format: str, thinking: Thinking | None
+) -> None:
+    shape = shape_of(None, Offer((STRICT, GO), (STRICT, GO)), thinking, dialect(format))
+    calls, texts, wrong = OPENED[format]
+
+    for before in (
+        "",
+        *(f"so {mark}" for mark in FORMATS[format].marks),
+        *(["<think>hm</think>\n\n"] if thinking else []),
+    ):
+        assert matches(shape, before + calls % HERE), before
+        assert not matches(shape, before + calls % "{}"), before
+        assert not matches(shape, before + (calls % HERE).replace("go", "run")), before
+    for text in ("", "No.", *texts):
+        assert matches(shape, text), text
+    for text in wrong:
+        assert not matches(shape, text), text
+        assert not matches(shape, f"{text}: 1"), text
+
+
+@pytest.mark.parametrize("format", OPENED)
+def test_what_a_free_answer_may_be_is_read_as_it_was_meant(format: str) -> None:
+    shape = shape_of(None, Offer((STRICT, GO), (STRICT, GO)), None, dialect(format))
+    calls, texts, _ = OPENED[format]
+
+    for text in texts:
+        reader = shape.reader()
+        assert joined([*reader.feed(text), *reader.finish()]) == [Text(text)]
+    reader = shape.reader()
+    pieces = joined([*reader.feed(calls % HERE), *reader.finish()])
+    assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["look", "go"]
+    assert not any(isinstance(piece, Text) for piece in pieces)
+
+
+def test_spaces_may_be_left_out_before_the_arguments() -> None:
+    shape = free(STRICT, GO, format="llama")
+
+    assert matches(shape, '\n{"name":"look","parameters":{"at":"here"}}')
+    assert not matches(shape, '{"name":"look","parameters":{}}')
+
+
+def test_one_strict_call_where_there_may_be_no_more() -> None:
+    assert matches(free(STRICT, format="pythonic", single=True), f"[look(**{HERE})]")
+    assert not matches(free(STRICT, format="pythonic", single=True), f"[look(**{HERE}), look(**{HERE})]")
+
+
+def test_a_format_whose_texts_begin_as_its_calls_do_stays_free() -> None:
+    assert free(STRICT, format="harmony").asked is None
 
 
 def test_functions_that_are_not_strict_stay_free_unless_not_all_are_allowed() -> None:
