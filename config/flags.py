@@ -32,6 +32,7 @@ SHORT = {
     "server.show_text": "--show-text",
     "server.tool_format": "--tool-format",
     "server.reasoning_format": "--reasoning-format",
+    "server.traces": "--otel",
     "server.log_level": "--log-level",
     "server.log_format": "--log-format",
 }

@@ -186,6 +186,9 @@ class ServerSettings(Section):
     )
     metrics_need_key: bool = Field(default=False, description="ask for a key at /metrics too")
     vllm_metrics: bool = Field(default=False, description="also give the metrics under vLLM's names")
+    traces: bool = Field(
+        default=False, description="send a span of each request to OpenTelemetry, as its own variables say"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="what is logged")
     log_format: Literal["auto", "json", "text"] = Field(
         default="auto", description="how log lines are written; auto: key=value text on a terminal, JSON elsewhere"

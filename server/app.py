@@ -7,7 +7,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from config.settings import ServerSettings, Settings
 from server.errors import install_error_handlers
-from server.exchange import Exchanges
+from server.exchange import Exchanges, Tracing
 from server.logs import Log
 from server.metrics import Metrics, Reading
 from server.middleware import BodyLimit, Heads, Keys, TypedBodies, cors_options
@@ -50,7 +50,7 @@ class Surface(FastAPI):
         return self.openapi_schema
 
 
-def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
+def create_app(settings: Settings, service: Service, *, log: Log, tracing: Tracing | None = None) -> FastAPI:
     """The whole HTTP surface over `service`; routes find it in `app.state`, and `metrics` and `routes` beside it."""
     app = Surface(settings.model.served_name)
     app.state.service = service
@@ -61,17 +61,17 @@ def create_app(settings: Settings, service: Service, *, log: Log) -> FastAPI:
         app.include_router(router, include_in_schema=False)
     app.include_router(pages.router)
     install_error_handlers(app)
-    _surround(app, settings.server, log)
+    _surround(app, settings.server, log, tracing)
     return app
 
 
-def _surround(app: FastAPI, settings: ServerSettings, log: Log) -> None:
+def _surround(app: FastAPI, settings: ServerSettings, log: Log, tracing: Tracing | None) -> None:
     """Each call puts its middleware around the earlier ones."""
     app.add_middleware(TypedBodies)
     app.add_middleware(Keys, keys=settings.api_keys, open_paths=_open_paths(settings))
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Heads)
-    app.add_middleware(Exchanges, log=log)
+    app.add_middleware(Exchanges, log=log, tracing=tracing)
     app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))
 
 

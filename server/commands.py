@@ -17,12 +17,13 @@ from config.render import render
 from engine.build import Built, build
 from engine.errors import EngineError
 from server.console import Console
-from server.logs import open_log, said
+from server.logs import open_log, open_output
 from server.serve import leave_at_once, load_failure, serve
 from server.terminal.client import Client
 from server.terminal.start import Wanted, start
 from server.terminal.talk import SETTINGS
 from server.trace import MAX_PROMPTS, TraceOptions, trace
+from server.tracing import tracing
 from server.version import VERSION
 
 CONFIG_FAILED = 2  # as argparse's own
@@ -140,12 +141,9 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     loaded = resolve(arguments)
     if loaded.print_config:
         return _print_config(loaded)
-    settings = loaded.settings.server
-    for_programs = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
-    if for_programs:
-        console = Console(sys.stderr, frame=said)
-    log = open_log(level=settings.log_level, stream=console, as_json=for_programs)
-    return serve(loaded.settings, build=build, console=console, log=log)
+    console, log = open_output(loaded.settings.server, sys.stderr)
+    traces = tracing(loaded.settings.server, log)
+    return serve(loaded.settings, build=build, console=console, log=log, tracing=traces)
 
 
 def _chat(arguments: argparse.Namespace, console: Console) -> int:

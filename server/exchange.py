@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,7 +15,7 @@ from server.logs import Field, Log
 from server.tally import DIGITS, Tally
 
 _SANE_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_MAX_LOGGED_PATH = 200  # characters; a path is the client's own text
+MAX_TOLD_PATH = 200  # characters; a path is the client's own text
 _PROBES = frozenset({"/health", "/ready", "/metrics"})  # asked for every few seconds: logged only for debugging
 
 
@@ -33,6 +34,7 @@ class Exchange:
     tally: Tally | None = None
     resumed: bool | None = None  # it got the rest of an answer
     moved: bool | None = None  # another got the rest of its answer while it was open
+    trace_id: str | None = None
     _over: bool = False
     _held: bool = False
 
@@ -56,12 +58,32 @@ class Exchange:
             self.write(self)
 
 
-class Exchanges:
-    """Gives every request an id, times it, answers 500 where nothing else did, and logs one line."""
+class Tracing(Protocol):
+    """What makes spans of exchanges that have ended."""
 
-    def __init__(self, app: ASGIApp, *, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
+    def record(self, scope: Scope, exchange: Exchange) -> str | None:
+        """Take one, and wait for nothing; its trace's id, if it is kept."""
+        ...
+
+    async def close(self, seconds: float) -> None:
+        """Send what has not been sent, for so long at most."""
+        ...
+
+
+class Exchanges:
+    """Gives every request an id, times it, answers 500 where nothing else did, logs one line and traces it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        log: Log,
+        tracing: Tracing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._app = app
         self._log = log
+        self._tracing = tracing
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,8 +128,10 @@ class Exchanges:
         return self._clock() - exchange.began
 
     def _write_line(self, scope: Scope, exchange: Exchange) -> None:
-        fields = fields_of(scope, exchange, seconds=self._seconds(exchange))
-        self._log.request(fields, probe=scope["path"].removeprefix("/v1") in _PROBES)
+        probe = scope["path"].removeprefix("/v1") in _PROBES
+        if self._tracing is not None and not probe:
+            exchange.trace_id = self._tracing.record(scope, exchange)
+        self._log.request(fields_of(scope, exchange, seconds=self._seconds(exchange)), probe=probe)
 
 
 def fields_of(scope: Scope, exchange: Exchange, *, seconds: float) -> dict[str, Field]:
@@ -115,18 +139,24 @@ def fields_of(scope: Scope, exchange: Exchange, *, seconds: float) -> dict[str, 
     state, tally = scope["state"], exchange.tally
     fields: dict[str, Field] = {
         "method": scope["method"],
-        "path": scope["path"][:_MAX_LOGGED_PATH],
+        "path": scope["path"][:MAX_TOLD_PATH],
         "endpoint": endpoint_of(scope),
         "status": exchange.status,
         "complete": None if exchange.complete else False,
         "request_id": exchange.request_id,
         "key": state.get("key_number"),
-        "error_code": state.get("error_code") or (None if tally is None else tally.error),
+        "error_code": error_of(scope, exchange),
         "resumed": exchange.resumed,
         "moved": exchange.moved,
     }
     counts: Mapping[str, Field] = {} if tally is None else tally.fields
-    return {**fields, **counts, "total_seconds": round(seconds, DIGITS)}
+    return {**fields, **counts, "total_seconds": round(seconds, DIGITS), "trace_id": exchange.trace_id}
+
+
+def error_of(scope: Scope, exchange: Exchange) -> str | None:
+    """The code of the error that was answered, or that a stream ended with."""
+    answered: str | None = scope["state"].get("error_code")
+    return answered or (None if exchange.tally is None else exchange.tally.error)
 
 
 def endpoint_of(scope: Scope) -> str | None:

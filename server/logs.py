@@ -7,7 +7,10 @@ import traceback
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TextIO
+
+from config.settings import ServerSettings
+from server.console import Console
 
 Field = str | int | float | bool | None
 _BARE = re.compile(r"[\w./:+@%-]+", re.ASCII)
@@ -67,6 +70,14 @@ def open_log(*, level: str, stream: Stream, as_json: bool) -> Log:
     logger = logging.getLogger("tidemark")
     logger.setLevel(level.upper())
     return Log(logger)
+
+
+def open_output(settings: ServerSettings, stream: TextIO) -> tuple[Console, Log]:
+    """What a server says to people and what it logs, all of it on `stream`, as the settings have it."""
+    auto = settings.log_format == "auto"
+    as_json = not stream.isatty() if auto else settings.log_format == "json"
+    console = Console(stream, frame=said if as_json else None)
+    return console, open_log(level=settings.log_level, stream=console, as_json=as_json)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

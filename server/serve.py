@@ -23,6 +23,7 @@ from engine.stats import CacheInfo, ModelInfo
 from server.app import create_app
 from server.collector import resting_collector
 from server.console import Console
+from server.exchange import Tracing
 from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
@@ -31,7 +32,9 @@ from server.store import StoreFailed
 
 LEAST_WASTE = 0.0005  # of the blocks' bytes: less would read as 0.0%
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LAST_WORDS_SECONDS = 2.0  # for what was answered to reach its clients, beyond the drain limit
+LAST_WORDS_SECONDS = (
+    2.0  # for what was answered to reach its clients, and spans their collector, beyond the drain limit
+)
 LAST_STEP_SECONDS = 10.0  # for the step in flight when the engine is stopped; one that takes longer hangs
 
 
@@ -43,7 +46,7 @@ class Build(Protocol):
         ...
 
 
-def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> int:
+def serve(settings: Settings, *, build: Build, console: Console, log: Log, tracing: Tracing | None = None) -> int:
     """Serve until a signal or a failure, and return the exit code.
 
     0 after a SIGTERM or SIGINT, 1 where the port, the model or the engine failed. A second signal
@@ -56,7 +59,7 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log) -> in
         console.line(f"tidemark: can't listen on {host} port {port}: {reason_of(error)}")
         return 1
     try:
-        process = Process(settings, listener=listener, build=build, console=console, log=log)
+        process = Process(settings, listener=listener, build=build, console=console, log=log, tracing=tracing)
     except StoreFailed as error:
         console.line(f"tidemark: can't keep responses in {settings.server.store_path}: {error}")
         return 1
@@ -79,16 +82,24 @@ class Process:
     """One life of the server: load, serve, drain, end."""
 
     def __init__(
-        self, settings: Settings, *, listener: socket.socket, build: Build, console: Console, log: Log
+        self,
+        settings: Settings,
+        *,
+        listener: socket.socket,
+        build: Build,
+        console: Console,
+        log: Log,
+        tracing: Tracing | None,
     ) -> None:
         self._settings = settings
         self._listener = listener
         self._build = build
         self._console = console
         self._log = log
+        self._tracing = tracing
         self._began = time.monotonic()
         self._service = Service(settings)
-        self._http = HttpServer(create_app(settings, self._service, log=log), settings.server)
+        self._http = HttpServer(create_app(settings, self._service, log=log, tracing=tracing), settings.server)
         self._loader: threading.Thread | None = None
         self._code = 0
         self._ending: asyncio.Future[None]  # of the loop that runs; done once a signal or a failure asks for the end
@@ -113,6 +124,8 @@ class Process:
         except* Exception as errors:  # noqa: BLE001  # the last one to know: say it, and end with an error
             self._log.failure("server_failed", error=errors)
             self._code = 1
+        if self._tracing is not None:
+            await self._tracing.close(LAST_WORDS_SECONDS)
         self._service.store.close()
         self._log.info("stopped", exit_code=self._code)
         return self._code

@@ -4,7 +4,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PINS = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+PINS = [*PROJECT["project"]["dependencies"], *EXTRAS["dev"], *EXTRAS["otel"]]
 
 
 def test_every_package_of_the_tree_is_installed() -> None:
@@ -13,6 +14,10 @@ def test_every_package_of_the_tree_is_installed() -> None:
     packages = sorted(".".join(mark.parent.relative_to(ROOT).parts) for mark in marks)
 
     assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == packages
+
+
+def test_the_tests_have_every_extra() -> None:
+    assert set(EXTRAS["otel"]) <= set(EXTRAS["dev"])
 
 
 def test_every_dependency_is_pinned() -> None:

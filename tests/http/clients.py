@@ -12,6 +12,7 @@ import orjson
 from fastapi import FastAPI
 
 from server.app import create_app
+from server.exchange import Tracing
 from server.listen import HttpServer, bind
 from server.logs import Log
 from server.service import Service
@@ -19,14 +20,15 @@ from server.service import Service
 QUIET = Log(logging.getLogger("tidemark.tests"))
 
 
-def app_of(service: Service, log: Log = QUIET) -> FastAPI:
+def app_of(service: Service, log: Log = QUIET, tracing: Tracing | None = None) -> FastAPI:
     """The whole application over a service."""
-    return create_app(service.settings, service, log=log)
+    return create_app(service.settings, service, log=log, tracing=tracing)
 
 
-def client_of(service: Service, log: Log = QUIET) -> httpx.AsyncClient:
+def client_of(service: Service, log: Log = QUIET, tracing: Tracing | None = None) -> httpx.AsyncClient:
     """A client that reads each answer once it is complete."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app_of(service, log)), base_url="http://test")
+    transport = httpx.ASGITransport(app_of(service, log, tracing))
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
 @asynccontextmanager

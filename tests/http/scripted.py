@@ -24,12 +24,13 @@ from engine.errors import ModelNotFound
 from engine.stats import CacheInfo, ModelInfo
 from engine.step import Chosen, Chunk, ChunkResult, MaskSource, Plan, StepResult
 from engine.text import Vocabulary
-from server.console import Console
-from server.logs import open_log
+from server.logs import open_output
 from server.serve import serve
+from server.tracing import tracing
 
 NUM_BLOCKS, NUM_SLOTS, BLOCK_SIZE = 4096, 40, 16
 LAYOUT = Layout((CacheGroup((0,), RowShape(1, 1, 1, "float32")),))
+DEFAULTS = ("--model", "scripted", "--port", "0", "--max-draft-tokens", "0", "--log-format", "text")
 ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 
 
@@ -134,9 +135,9 @@ def main() -> int:
     parser.add_argument("--dies-at", type=int)
     parser.add_argument("--load", choices=("works", "fails", "hangs"), default="works")
     add_flags(parser)
-    arguments = parser.parse_args(["--model", "scripted", "--port", "0", "--max-draft-tokens", "0", *sys.argv[1:]])
+    arguments = parser.parse_args([*DEFAULTS, *sys.argv[1:]])
     settings = resolve(arguments, {}).settings
-    console = Console(sys.stderr)
+    console, log = open_output(settings.server, sys.stderr)
 
     def load(settings: Settings, *, progress: Callable[[str], None]) -> Built:
         progress("reading the script")
@@ -146,8 +147,7 @@ def main() -> int:
             raise ModelNotFound("there is no script\nat all")
         return build(settings, Script(arguments.hold, arguments.free_steps, arguments.dies_at))
 
-    log = open_log(level=settings.server.log_level, stream=console, as_json=False)
-    return serve(settings, build=load, console=console, log=log)
+    return serve(settings, build=load, console=console, log=log, tracing=tracing(settings.server, log))
 
 
 if __name__ == "__main__":

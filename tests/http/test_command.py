@@ -66,7 +66,7 @@ def test_the_metrics_know_the_layout_of_the_cache(client: httpx.Client) -> None:
 
 def test_a_signal_ends_the_loading_at_once(model: Path) -> None:
     with ServerProcess("server", "serve", str(model), "--port", "0") as server:
-        server.said("event=loading")
+        server.said('"event":"loading"')
 
         server.send(SIGTERM)
         code = server.exit_code()
@@ -96,7 +96,7 @@ def test_a_signal_while_a_stream_is_open_ends_the_stream_and_then_the_process_wi
     said = last.removeprefix("data: ")
     assert (said if said == "[DONE]" else json.loads(said)["error"]["code"]) in endings
     assert code == 0
-    assert not any("Traceback" in line or "level=error" in line for line in server.lines), server.lines
+    assert not any("Traceback" in line or '"level":"error"' in line for line in server.lines), server.lines
 
 
 @pytest.mark.parametrize(

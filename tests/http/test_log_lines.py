@@ -17,6 +17,7 @@ from engine.request import Request
 from server.account import Account
 from server.examples import EXAMPLES
 from server.logs import Log, open_log
+from tests.collector import Collector
 from tests.fakes import FakeEngine, FakeTokenizer, Script, make_service, make_settings
 from tests.http.clients import app_of, client_of, frames_of, listening
 from tests.http.test_disconnects import until
@@ -348,7 +349,9 @@ async def test_no_line_has_a_word_of_the_clients(lines: Lines, path: str) -> Non
         for stream in (False, True)
     ]
 
-    async with service.background.running(), client_of(service, lines.log) as client:
+    collector = Collector()
+
+    async with service.background.running(), client_of(service, lines.log, collector.traces) as client:
         for body in bodies:
             await client.post(f"{path}?{CANARY}={CANARY}", json=body, headers=HEADERS)
         await client.post(path, json=bodies[0], headers=HEADERS | {"last-event-id": f"{CANARY}:1"})
@@ -358,6 +361,8 @@ async def test_no_line_has_a_word_of_the_clients(lines: Lines, path: str) -> Non
     assert len(lines.requests) == len(bodies) + 3
     assert 200 in {line["status"] for line in lines.requests}
     assert CANARY not in lines.text
+    assert len(collector.spans) == len(lines.requests)
+    assert CANARY not in "".join(span.to_json() for span in collector.spans)
 
 
 def at_once(_request: Request, _choice: int) -> Script:

@@ -106,7 +106,7 @@ WATCHER_TESTS = (
     "tests/server/render/test_sight.py",
     "tests/laws/test_watchers.py",
 )
-LOGS_TESTS = ("tests/http/test_log_lines.py",)
+LOGS_TESTS = ("tests/http/test_log_lines.py", "tests/server/test_traces.py")
 TESTS_OF = {  # faults that have tests of their own
     "recurrent": RECURRENT_TESTS,
     "draft model": DRAFT_MODEL_TESTS,

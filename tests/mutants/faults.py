@@ -1294,6 +1294,26 @@ MUTANTS = (
     ),
     mutant(
         "logs",
+        "a span begins a trace of its own, whatever its client says",
+        ("server/traces.py", "Traces.record", "context=self._parent(Headers(scope=scope))", "context=Context()"),
+    ),
+    mutant(
+        "logs",
+        "a span has the query",
+        (
+            "server/traces.py",
+            "_http",
+            'scope["path"][:MAX_TOLD_PATH]',
+            'scope["path"] + str(scope.get("query_string"))',
+        ),
+    ),
+    mutant(
+        "logs",
+        "a collector that is away is told with every batch",
+        ("server/traces.py", "Watched.export", "if failing and not self._failing:", "if failing:"),
+    ),
+    mutant(
+        "logs",
         "a stream that was taken over keeps its counts",
         ("server/account.py", "Account.move", "self._exchange.tally, self._exchange.moved = None, True", "pass"),
     ),

@@ -10,7 +10,8 @@ from datetime import datetime
 import pytest
 from hypothesis import given, strategies as st
 
-from server.logs import JsonFormatter, Log, open_log, said
+from server.logs import JsonFormatter, Log, open_log, open_output, said
+from tests.fakes import make_settings
 
 
 @pytest.fixture
@@ -154,6 +155,32 @@ def test_a_long_chain_of_errors_is_cut(stream: io.StringIO) -> None:
     log_to(stream).request_failure("request_failed", error=ExceptionGroup("many", [ValueError()] * 50))
 
     assert stream.getvalue().count("ValueError") == 7
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("log_format", "on_a_terminal", "as_json"),
+    [("auto", True, False), ("auto", False, True), ("text", False, False), ("json", True, True)],
+)
+@pytest.mark.usefixtures("stream")
+def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_it_is_set(
+    log_format: str, on_a_terminal: bool, as_json: bool
+) -> None:
+    output = Terminal() if on_a_terminal else io.StringIO()
+
+    console, log = open_output(make_settings(log_format=log_format).server, output)
+    console.progress("loading")
+    console.line("ready")
+    log.info("serving", model="m")
+
+    text = output.getvalue()
+    assert text.count('"event":"said"') == (2 if as_json else 0)
+    assert ('"event":"serving","model":"m"' in text) == as_json
+    assert (" event=serving model=m\n" in text) != as_json
 
 
 def test_what_people_are_told_is_an_object_too() -> None:
