@@ -1,5 +1,6 @@
 """The page over made-up data: what it shows, by keyboard, on a phone, in both schemes, and what it never does."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
@@ -380,8 +381,10 @@ def test_a_hidden_tab_closes_the_stream_and_opens_it_on_return(looks: Looks) -> 
         hide += "document.dispatchEvent(new Event('visibilitychange'));"
         page.evaluate(hide % "true")
         page.wait_for_selector('#link[data-state="hidden"]')
-        while watchers_of(watched):
+        give_up = time.monotonic() + 30
+        while watchers_of(watched) and time.monotonic() < give_up:
             page.wait_for_timeout(20)
+        assert watchers_of(watched) == 0
         page.evaluate(hide % "false")
         page.wait_for_selector('#link[data-state="live"]')
 
