@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from anyio import CancelScope
 
@@ -273,7 +274,6 @@ class FakeEngine:
     grammars: list[Grammar] = field(default_factory=list)
     grammar_refusal: RequestRefused | None = None
     observers: list[Callable[[StepRecord], None]] = field(default_factory=list)
-    on_unobserved: Callable[[], None] = lambda: None
     num_looks: int = 0
     held: dict[int, UnitView] = field(default_factory=dict)  # what units and slots hold
 
@@ -357,12 +357,7 @@ class FakeEngine:
         """Keep who wants to know."""
         assert not with_tables, "nobody needs tables of each step"
         self.observers.append(note)
-
-        def stop() -> None:
-            self.observers.remove(note)
-            self.on_unobserved()
-
-        return stop
+        return partial(self.observers.remove, note)
 
 
 def _refuse_as_the_engine_does(request: Request, context: int) -> None:
