@@ -147,7 +147,8 @@ class Heads:
                 await send(message)
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        await self._app({**scope, "method": "GET"}, receive, send_headers)
+        # Without extensions: the connection, whose answer has its end, is not to be broken off.
+        await self._app({**scope, "method": "GET", "extensions": {}}, receive, send_headers)
 
 
 class TypedBodies:

@@ -31,6 +31,13 @@ async def test_a_head_without_an_end_is_refused(begun: bytes) -> None:
     assert (await answer_to(begun, b"x" * (MAX_HEAD_BYTES + 1))).startswith(b"HTTP/1.1 400")
 
 
+async def test_a_stream_that_is_asked_for_by_head_leaves_its_connection_open() -> None:
+    async with listening(make_service(FakeEngine())) as url, httpx.AsyncClient(base_url=url) as client:
+        for _ in range(3):
+            assert (await client.head("/ledger/events")).status_code == 200
+            assert (await client.get("/health")).status_code == 200
+
+
 async def test_a_long_head_is_fine() -> None:
     end = b"\r\n\r\n"
 

@@ -52,7 +52,8 @@ def test_a_refusal_beside_the_content_is_what_the_assistant_said_too() -> None:
 
 
 def test_no_key_is_null() -> None:
-    message = template(role="assistant", content=None, name=None, tool_calls=None, tool_call_id=None)
+    nothing = dict.fromkeys(("name", "tool_calls", "tool_call_id", "refusal", "function_call", "audio"))
+    message = template(role="assistant", content=None, **nothing)
 
     assert message == {"role": "assistant", "content": ""}
 
