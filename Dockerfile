@@ -1,34 +1,64 @@
 # docker build -t tidemark .
 # docker run -p 8000:8000 -v /models:/models:ro tidemark serve /models/MODEL
 #
+# `make image` builds it with whatever engine is here, and tries it. docs/deploying.md has the rest.
 # With wheels at hand: docker build --build-context wheels=FOLDER -t tidemark .
 # torch is the one that pip finds; the wheels folder or PIP_EXTRA_INDEX_URL decide whether it is CPU's or CUDA's.
 ARG BASE=python:3.11-slim-bookworm
 
 FROM scratch AS wheels
 
-# The kernels are compiled here for every x86-64 CPU: which of them runs is chosen when the server starts.
+# The default model, where it is asked for, and settings that name it.
+FROM ${BASE} AS model
+ARG MODEL
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ARG PIP_NO_INDEX
+COPY deploy/fetch_model.py /build/
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    mkdir /default && touch /default/tidemark.toml \
+    && if [ -n "${MODEL}" ]; then \
+        python -m venv /pip \
+        && PIP_FIND_LINKS=/wheels /pip/bin/python /build/fetch_model.py "/default/${MODEL}" \
+        && printf '[model]\npath = "/opt/default/%s"\n' "${MODEL}" > /default/tidemark.toml \
+        && chmod 644 /default/*; \
+    fi
+
 FROM ${BASE} AS build
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
-RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
-WORKDIR /app
-COPY . .
+ARG PIP_NO_INDEX
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/* \
+    && python -m venv /pip && python -m venv --without-pip /opt/tidemark
+# What Tidemark stands on: a layer that changes with the pins alone.
+COPY pyproject.toml constraints.txt deploy/image/dependencies.py deploy/image/slim.sh /build/
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    PIP_FIND_LINKS=/wheels python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist . \
-    && python -m zipfile --list /dist/tidemark-*.whl | grep --quiet libtidemark.so
+    python /build/dependencies.py /build/pyproject.toml > /build/dependencies.txt \
+    && PIP_FIND_LINKS=/wheels /pip/bin/pip --python /opt/tidemark/bin/python install --no-cache-dir --no-compile \
+        --constraint /build/constraints.txt --requirement /build/dependencies.txt \
+    && sh /build/slim.sh /opt/tidemark
+# The kernels are compiled for every x86-64 CPU: which of them runs is chosen when the server starts.
+COPY . /app/
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    PIP_FIND_LINKS=/wheels /pip/bin/pip --python /opt/tidemark/bin/python install --no-cache-dir --no-deps --prefix /dist /app \
+    && test -s /dist/lib/python3.11/site-packages/engine/model/kernels/libtidemark.so \
+    && PYTHONPATH=/dist/lib/python3.11/site-packages /opt/tidemark/bin/python /app/deploy/image/warm.py
 
+# What is said comes before what is copied, since an engine without overlays copies the whole image for each line.
 FROM ${BASE}
-ARG PIP_INDEX_URL
-ARG PIP_EXTRA_INDEX_URL
-RUN --mount=type=bind,from=wheels,target=/wheels \
-    --mount=type=bind,from=build,source=/dist,target=/dist \
-    --mount=type=bind,source=constraints.txt,target=/constraints.txt \
-    PIP_FIND_LINKS=/wheels python -m pip install --no-cache-dir --constraint /constraints.txt /dist/tidemark-*.whl \
-    && useradd --create-home --uid 10001 tidemark
-USER tidemark
-ENV TIDEMARK_SERVER__HOST=0.0.0.0
+RUN useradd --uid 10001 --user-group --home-dir /cache --no-create-home --shell /usr/sbin/nologin tidemark \
+    && install --directory --owner=tidemark --group=tidemark /cache && mkdir /models
+ENV PATH=/opt/tidemark/bin:${PATH} \
+    HF_HOME=/cache/huggingface \
+    TIDEMARK_CONFIG=/opt/default/tidemark.toml \
+    TIDEMARK_SERVER__HOST=0.0.0.0
+USER 10001:10001
+WORKDIR /cache
+VOLUME ["/models", "/cache"]
 EXPOSE 8000
-HEALTHCHECK --start-period=120s CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ.get('TIDEMARK_SERVER__PORT', '8000') + '/health')"]
+HEALTHCHECK --start-period=120s CMD ["python", "-I", "-c", "import http.client as h, os, sys; c = h.HTTPConnection('127.0.0.1:' + os.environ.get('TIDEMARK_SERVER__PORT', '8000'), timeout=5); c.request('GET', '/health'); sys.exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["tidemark"]
 CMD ["serve"]
+COPY --from=build /opt/tidemark /opt/tidemark
+COPY --from=model /default /opt/default
+COPY --from=build /dist /opt/tidemark

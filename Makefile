@@ -28,7 +28,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -81,6 +81,9 @@ test-watch: $(INSTALLED_DEV) ## try the board and the rules against Debian's pro
 test-deploy: $(INSTALLED_DEV) ## check what deploys the server: published schemas, kubectl and systemd-analyze where they are
 	$(VENV)/bin/python -m tests.deploy $(ARGS)
 
+image: ## build the container image, run it and ask it a question; WITH_MODEL=1 puts the default model into it
+	$(PYTHON) -m deploy.image $(if $(WITH_MODEL),--with-model) $(ARGS)
+
 test-lm-eval: $(INSTALLED_DEV) $(FETCHED) ## score small tasks with lm-eval through the server, and through transformers
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.lm_eval --model '$(MODEL)' $(ARGS)
 
@@ -125,7 +128,7 @@ bench-structure: $(INSTALLED_DEV) $(FETCHED) ## measure what a grammar costs the
 	$(VENV)/bin/python -m benchmarks.bench_structure --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
-	rm -rf $(VENV) .models .peers .envs .prometheus build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
+	rm -rf $(VENV) .models .peers .envs .prometheus .image build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # An installation whose mark is missing never ended, or is another Python's: it is made anew.

@@ -4,6 +4,7 @@ import yaml
 
 from config.settings import ServerSettings
 from deploy.fetch_model import SOURCES
+from deploy.image.engine import CACHE, MODELS
 from tests.deploy.watched import BOARD, DEPLOY, Tree, documents
 
 FILE = DEPLOY / "compose.yaml"
@@ -58,7 +59,14 @@ def test_a_stopped_server_may_drain() -> None:
     assert grace > ServerSettings().drain_seconds + AFTER_DRAIN_SECONDS
 
 
-def test_only_this_machine_reaches_the_ports_and_the_server_writes_nowhere() -> None:
+def test_the_volumes_are_the_images() -> None:
+    folders = mounts("tidemark")
+
+    assert set(folders) == {MODELS, CACHE}
+    assert folders[CACHE] in documents(FILE)[0]["volumes"]
+
+
+def test_only_this_machine_reaches_the_ports_and_the_server_writes_to_its_volumes_alone() -> None:
     ports = [port for service in SERVICES.values() for port in service["ports"]]
 
     assert len(ports) == 3

@@ -1,0 +1,45 @@
+"""The wheels that the image is made of, as pip's own settings on this machine find them."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from deploy.image.engine import ROOT, Refused
+
+CONSTRAINTS = ROOT / "constraints.txt"
+Download = Callable[[Sequence[str], Path], None]
+
+
+def download(requirements: Sequence[str], folder: Path) -> None:
+    """Let pip put the wheels of all that is required into `folder`."""
+    flags = ["-qq", "--only-binary=:all:", f"--constraint={CONSTRAINTS}", f"--dest={folder}"]
+    done = subprocess.run([sys.executable, "-m", "pip", "download", *flags, *requirements], check=False)
+    if done.returncode:
+        raise Refused("pip could not download what the image needs, see above")
+
+
+def required() -> list[str]:
+    """What Tidemark depends on, and what builds it."""
+    tree = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return [*tree["project"]["dependencies"], *tree["build-system"]["requires"]]
+
+
+def gather(folder: Path, more: Iterable[str] = (), *, download: Download = download) -> Path:
+    """A folder below `folder` that holds the wheels, fetched anew only where the pins have changed."""
+    requirements = [*required(), *more]
+    key = hashlib.sha256("\n".join([*requirements, CONSTRAINTS.read_text(encoding="utf-8")]).encode()).hexdigest()
+    whole = folder / f"wheels-{key[:12]}"
+    if whole.exists():
+        return whole
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".fetching-") as name:
+        download(requirements, Path(name) / "wheels")
+        for stale in folder.glob("wheels-*"):
+            shutil.rmtree(stale)
+        (Path(name) / "wheels").rename(whole)
+    return whole

@@ -1,0 +1,53 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.image.engine import ROOT, Config, Refused, build_flags, call, ended, output
+from tests.deploy.image.fakes import CONFIG
+
+TREE = {
+    "User": "10001:10001",
+    "Entrypoint": ["tidemark"],
+    "Cmd": ["serve"],
+    "Env": ["PATH=/opt/tidemark/bin:/usr/bin", "TIDEMARK_SERVER__HOST=0.0.0.0"],
+    "WorkingDir": "/cache",
+    "Volumes": {"/models": {}, "/cache": {}},
+    "Healthcheck": {"Test": ["CMD", "python", "-c", "health"]},
+}
+FAILS = (sys.executable, "-c", "raise SystemExit(3)")
+
+
+def test_what_an_image_says_of_itself_is_read() -> None:
+    assert Config.read(TREE) == CONFIG
+
+
+def test_an_image_that_says_nothing_is_read_too() -> None:
+    assert Config.read({"Entrypoint": None, "Healthcheck": None}) == Config("", (), (), {}, "/", frozenset(), ())
+
+
+def test_pip_finds_nothing_but_the_wheels_in_a_build() -> None:
+    flags = build_flags(Path("/w"), {"MODEL": "m.gguf"})
+
+    assert "--build-context=wheels=/w" in flags
+    assert {"--build-arg=PIP_NO_INDEX=1", "--build-arg=MODEL=m.gguf"} <= set(flags)
+    assert flags[-1] == str(ROOT)
+
+
+def test_a_command_that_fails_is_told_by_its_name() -> None:
+    for run in (call, output):
+        with pytest.raises(Refused, match=rf"{Path(sys.executable).name} ended with 3"):
+            run(*FAILS)
+
+
+def test_what_a_command_prints_comes_without_its_last_newline() -> None:
+    assert output(sys.executable, "-c", "print('a')") == "a"
+
+
+def test_a_process_that_runs_on_has_no_exit_code() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert ended(process, 0.01) is None
+        process.communicate(b"\n")
+
+    assert ended(process, 0.01) == 0
