@@ -28,7 +28,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure clean
+.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure bench-watch clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -126,6 +126,9 @@ bench-drafts: $(INSTALLED_DEV) $(FETCHED) ## measure what drafts save, and what 
 
 bench-structure: $(INSTALLED_DEV) $(FETCHED) ## measure what a grammar costs the model's speed
 	$(VENV)/bin/python -m benchmarks.bench_structure --model '$(MODEL)' $(ARGS)
+
+bench-watch: $(INSTALLED_DEV) $(FETCHED) ## measure what watching costs the streams, in less than four minutes
+	$(VENV)/bin/python -m benchmarks.bench_watch --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
 	rm -rf $(VENV) .models .peers .envs .prometheus .image build engine/model/kernels/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* *.egg-info

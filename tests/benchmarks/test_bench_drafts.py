@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from benchmarks.bench_drafts import MARK, PAGE
+from benchmarks.bench_drafts import COMPARISON
 from benchmarks.drafts.workloads import EDIT_EVERY, with_edits
 from benchmarks.table import put_between
 from tests.benchmarks.commands import run
@@ -30,7 +30,9 @@ def test_a_draft_model_is_measured_with_an_answer_that_nothing_else_could_guess(
 
 
 def test_the_page_has_a_place_for_the_table() -> None:
-    assert f"<!-- {MARK}:begin -->\nnew\n<!-- {MARK}:end -->" in put_between(PAGE.read_text(), MARK, "new")
+    assert f"<!-- {COMPARISON.mark}:begin -->\nnew\n<!-- {COMPARISON.mark}:end -->" in put_between(
+        COMPARISON.page.read_text(), COMPARISON.mark, "new"
+    )
 
 
 def test_an_edited_document_differs_in_few_places_and_in_its_length() -> None:

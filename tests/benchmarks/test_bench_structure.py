@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from benchmarks.bench_structure import MARK, PAGE
+from benchmarks.bench_structure import COMPARISON
 from benchmarks.table import put_between
 from tests.benchmarks.commands import run
 from tests.tiny import make_tiny_model_folder
@@ -19,4 +19,6 @@ def test_the_benchmark_of_structure_compares_each_workload_with_itself(tmp_path:
 
 
 def test_the_page_has_a_place_for_the_table() -> None:
-    assert f"<!-- {MARK}:begin -->\nnew\n<!-- {MARK}:end -->" in put_between(PAGE.read_text(), MARK, "new")
+    assert f"<!-- {COMPARISON.mark}:begin -->\nnew\n<!-- {COMPARISON.mark}:end -->" in put_between(
+        COMPARISON.page.read_text(), COMPARISON.mark, "new"
+    )
