@@ -26,9 +26,10 @@ WAITING = "document.querySelector('#link').dataset.state === 'waiting'"
 # A page may be back before a busy machine looks again, so it counts itself.
 COUNT_BREAKS = """() => {
   const link = document.querySelector("#link");
-  document.body.dataset.breaks = "0";
+  const told = document.body.dataset;
+  told.breaks = "0";
   new MutationObserver(() => {
-    if (link.dataset.state === "waiting") document.body.dataset.breaks = String(Number(document.body.dataset.breaks) + 1);
+    if (link.dataset.state === "waiting") told.breaks = String(Number(told.breaks) + 1);
   }).observe(link, { attributeFilter: ["data-state"] });
 }"""
 NUM_SAMPLES = 12
