@@ -83,7 +83,7 @@ def codes_body(codes: bytes, before: bytes | None) -> Codes:
     """All codes, or the runs of those that have changed."""
     if before is None:
         return WholeCodes(states=_text(codes))
-    return ChangedCodes(changed=[(start, _text(codes[start:stop])) for start, stop in _changes(before, codes)])
+    return ChangedCodes(changed=[[start, _text(codes[start:stop])] for start, stop in _changes(before, codes)])
 
 
 def _text(codes: bytes) -> str:

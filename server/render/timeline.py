@@ -36,7 +36,7 @@ def _step(timed: TimedRow, text_of: TextOf | None) -> StepBody:
         step=timed.step,
         time=round(timed.at, 6),
         seconds=round(timed.seconds, 6),
-        chunk=row.chunk,
+        chunk=list(row.chunk),
         planned=row.planned,
         computed=row.computed,
         accepted=row.accepted,
@@ -66,7 +66,7 @@ def unit_body(unit: int, view: UnitView | None, *, text_of: TextOf | None) -> Un
         units=list(view.units),
         state=_STATES[view.hold],
         group=view.group,
-        positions=view.positions,
+        positions=None if view.positions is None else list(view.positions),
         owners=list(view.owners),
     )
     if text_of is not None:

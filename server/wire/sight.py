@@ -68,7 +68,7 @@ class WholeCodes(TypedDict):
 class ChangedCodes(TypedDict):
     """Runs of places that have changed: the first one, and the characters from there on."""
 
-    changed: list[tuple[int, str]]
+    changed: list[list[int | str]]  # a pair each: tuples are described by words that tools of OpenAPI stumble over
 
 
 Codes = WholeCodes | ChangedCodes
@@ -165,7 +165,7 @@ class UnitBody(TypedDict):
     units: list[int]
     state: Literal["free", "allocated", "shared", "cached"]
     group: int | None
-    positions: tuple[int, int] | None
+    positions: list[int] | None
     owners: list[str]
     tokens: NotRequired[list[int]]
     text: NotRequired[str]
@@ -193,7 +193,7 @@ class StepBody(TypedDict):
     step: int
     time: float
     seconds: float
-    chunk: tuple[int, int]
+    chunk: list[int]
     planned: int
     computed: int
     accepted: int

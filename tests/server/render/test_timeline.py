@@ -22,7 +22,7 @@ def test_a_timeline_tells_each_step_how_it_began_and_how_it_ended() -> None:
     steps = body.pop("steps")  # type: ignore[misc]  # what is left is compared whole
     assert body == {"sequence": "one/0", "complete": True, "ended": "stop", "prompt_tokens": 5, "cached_tokens": 2}
     assert steps[1] == {
-        "step": 2, "time": 0.2, "seconds": 0.1, "chunk": (5, 8), "planned": 8, "computed": 7, "accepted": 8,
+        "step": 2, "time": 0.2, "seconds": 0.1, "chunk": [5, 8], "planned": 8, "computed": 7, "accepted": 8,
         "published": 7, "tokens": 2, "drafted": 2, "kept": 1, "source": "prediction",
     }  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_a_unit_tells_its_block_and_its_text_where_that_may_be() -> None:
     shown = unit_body(5, view, text_of=chr)
 
     assert shown == {
-        "unit": 5, "block": 4, "units": [4, 5], "state": "shared", "group": 1, "positions": (16, 32),
+        "unit": 5, "block": 4, "units": [4, 5], "state": "shared", "group": 1, "positions": [16, 32],
         "owners": ["one/0", "two/0"], "tokens": [97, 98], "text": "ab",
     }  # fmt: skip
     assert not {"tokens", "text"} & unit_body(5, view, text_of=None).keys()
