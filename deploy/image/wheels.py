@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,10 +15,10 @@ CONSTRAINTS = ROOT / "constraints.txt"
 Download = Callable[[Sequence[str], Path], None]
 
 
-def download(requirements: Sequence[str], folder: Path) -> None:
+def download(arguments: Sequence[str], folder: Path) -> None:
     """Let pip put the wheels of all that is required into `folder`."""
-    flags = ["-qq", "--only-binary=:all:", f"--constraint={CONSTRAINTS}", f"--dest={folder}"]
-    done = subprocess.run([sys.executable, "-m", "pip", "download", *flags, *requirements], check=False)
+    flags = ["-qq", "--only-binary=:all:", f"--dest={folder}"]
+    done = subprocess.run([sys.executable, "-m", "pip", "download", *flags, *arguments], check=False)
     if done.returncode:
         raise Refused("pip could not download what the image needs, see above")
 
@@ -29,16 +29,23 @@ def required() -> list[str]:
     return [*tree["project"]["dependencies"], *tree["build-system"]["requires"]]
 
 
-def gather(folder: Path, more: Iterable[str] = (), *, download: Download = download) -> Path:
-    """A folder below `folder` that holds the wheels, fetched anew only where the pins have changed."""
-    requirements = [*required(), *more]
-    key = hashlib.sha256("\n".join([*requirements, CONSTRAINTS.read_text(encoding="utf-8")]).encode()).hexdigest()
+def gather(folder: Path, alone: Sequence[str] = (), *, download: Download = download) -> Path:
+    """A folder below `folder` that holds the wheels, fetched anew only where the pins have changed.
+
+    Those `alone` come without what they depend on.
+    """
+    requirements = required()
+    key = hashlib.sha256(
+        "\n".join([*requirements, *alone, CONSTRAINTS.read_text(encoding="utf-8")]).encode()
+    ).hexdigest()
     whole = folder / f"wheels-{key[:12]}"
     if whole.exists():
         return whole
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, prefix=".fetching-") as name:
-        download(requirements, Path(name) / "wheels")
+        download([f"--constraint={CONSTRAINTS}", *requirements], Path(name) / "wheels")
+        if alone:
+            download(["--no-deps", *alone], Path(name) / "wheels")
         for stale in folder.glob("wheels-*"):
             shutil.rmtree(stale)
         (Path(name) / "wheels").rename(whole)

@@ -8,22 +8,31 @@ from deploy.image.engine import Refused
 from deploy.image.wheels import gather, required
 
 
-def download(requirements: Sequence[str], folder: Path) -> None:
-    folder.mkdir()
-    (folder / "required").write_text("\n".join(requirements))
+def download(arguments: Sequence[str], folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    with (folder / "asked").open("a") as file:
+        file.write(" ".join(arguments) + "\n")
 
 
-def fails(requirements: Sequence[str], folder: Path) -> None:
+def fails(arguments: Sequence[str], folder: Path) -> None:
     raise Refused
 
 
 def test_all_that_tidemark_depends_on_and_is_built_by_is_fetched(tmp_path: Path) -> None:
+    folder = gather(tmp_path, download=download)
+
+    (line,) = (folder / "asked").read_text().splitlines()
+    constraint, *found = line.split(" ")
+
+    assert constraint.endswith("/constraints.txt")
+    assert found == required()
+    assert {name.partition("==")[0] for name in found} >= {"torch", "transformers", "setuptools"}
+
+
+def test_the_models_package_comes_without_what_it_depends_on(tmp_path: Path) -> None:
     folder = gather(tmp_path, ["model==1"], download=download)
 
-    found = (folder / "required").read_text().splitlines()
-
-    assert found == [*required(), "model==1"]
-    assert {name.partition("==")[0] for name in found} >= {"torch", "transformers", "setuptools"}
+    assert (folder / "asked").read_text().splitlines()[1:] == ["--no-deps model==1"]
 
 
 def test_the_same_pins_are_fetched_once(tmp_path: Path) -> None:
