@@ -17,7 +17,7 @@ def test_the_tightest_limit_of_all_groups_above_counts(tmp_path: Path) -> None:
         f"{SLICE}/cpu.max": "150000 100000\n",
         f"{SERVICE}/memory.max": "4000\n",
         f"{SERVICE}/memory.current": "1000\n",
-        f"{SLICE}/memory.max": "max\n",
+        f"{SLICE}/memory.max": "9000\n",
         "sys/fs/cgroup/cpu.stat": "usage_usec 5\n",
         f"{SERVICE}/cpu.stat": "nr_periods 10\nnr_throttled 4\n",
     }
