@@ -264,7 +264,7 @@ def test_a_server_that_comes_back_is_found_again(looks: Looks) -> None:
         assert page.evaluate("document.body.classList.contains('stale')")
     with ServerProcess(SCRIPTED, "--port", port) as server, server.ready_client() as client:
         until(page, LIVE)
-        with asked(client, "hi", max_tokens=2000):
+        with asked(client, "hi", max_tokens=20_000):
             until(
                 page, "document.querySelector('#ended li') !== null || document.querySelector('#running > li') !== null"
             )
@@ -289,7 +289,7 @@ def test_a_connection_that_a_proxy_cuts_heals(looks: Looks) -> None:
             assert proxy.cut() > 0
             until(page, f"Number(document.body.dataset.breaks) > {number}")
             until(page, LIVE)
-        with asked(client, "hi"):
+        with asked(client, "hi", max_tokens=20_000):  # so long that no look misses it
             until(page, "document.querySelector('#ended li, #running > li') !== null")
 
 
