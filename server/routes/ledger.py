@@ -46,7 +46,8 @@ async def get_ledger(request: Request) -> Response:
             ),
             parameter(
                 "count", {"type": "integer", "minimum": 1, "maximum": MOST_SNAPSHOTS}, "snapshots; endless without it"
-            ),
+            )
+            | {"example": 1},
         ]
     },
 )

@@ -17,7 +17,7 @@ def client(default_model: Path) -> Iterator[httpx.Client]:
 
 
 def requests_of(document: Json) -> Iterator[tuple[str, str, Json | None]]:
-    """Method, path and body of every example; a path that needs an id is asked for where the id is known beforehand."""
+    """Method, path with query, and body of every example; one that needs an id is asked for where it is known."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             bodies = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("examples", {})
@@ -25,7 +25,11 @@ def requests_of(document: Json) -> Iterator[tuple[str, str, Json | None]]:
             if bodies:
                 yield from ((method, path, example["value"]) for example in bodies.values())
             elif "{" not in path or all(known.values()):
-                yield method, path.format(**known), None
+                asked = [
+                    each for each in operation.get("parameters", []) if each["in"] == "query" and "example" in each
+                ]
+                query = "&".join(f"{each['name']}={each['example']}" for each in asked)
+                yield method, path.format(**known) + (query and f"?{query}"), None
 
 
 def test_every_example_of_the_description_answers_200(client: httpx.Client) -> None:
