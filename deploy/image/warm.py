@@ -15,7 +15,16 @@ def load(package: str) -> None:
     paths = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(paths, f"{package}."):
         if not module.name.endswith(NO_MODULES):
-            importlib.import_module(module.name)
+            load_if_whole(module.name)
+
+
+def load_if_whole(module: str) -> None:
+    """Import a module, unless it wants a package that the image has not: one of the extras'."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if str(missing.name).partition(".")[0] in PACKAGES:
+            raise
 
 
 if __name__ == "__main__":
