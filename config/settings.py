@@ -61,7 +61,7 @@ class ModelSettings(Section):
         default="auto", description="what the model step runs on; auto: the fastest that this CPU has"
     )
     num_threads: Auto[Annotated[int, Field(ge=1, le=1024)]] = Field(
-        default=None, description="threads of the model step; auto: one a core"
+        default=None, description="threads of the model step; auto: one a core, within a quota"
     )
     max_context: Auto[Annotated[int, Field(ge=2)]] = Field(
         default=None, description="most tokens of a request, outputs included; auto: the model's own limit"

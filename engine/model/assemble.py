@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from config.cores import cores_here
 from config.settings import CacheSettings, ModelSettings
 from engine.cache.beside import keep_everything
 from engine.cache.lanes import LaneStorage
@@ -99,7 +99,7 @@ def _make_forward(
     layout: Layout,
     sizes: Sizes,
 ) -> ModelForward:
-    threads = settings.num_threads or len(os.sched_getaffinity(0))
+    threads = settings.num_threads or cores_here()
     kernels = verdict.path.kernels
     if kernels is not None and verdict.path.straight:
         source = opened.source or ModuleWeights(read_module(opened, None))

@@ -2,17 +2,16 @@
 
 import ctypes
 import re
-from pathlib import Path
 
-MEMINFO = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")
+from config.groups import read_groups
+from config.root import Root
 
 
-def free_bytes(*, meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
-    """Bytes that could be allocated now, within the container's limit if it has one."""
-    available = _available(meminfo)
-    limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
-    return available if limit is None else max(0, min(available, limit - (used or 0)))
+def free_bytes(root: Root | None = None) -> int:
+    """Bytes that could be allocated now, within the limits of the control groups if there are any."""
+    root = root or Root()
+    available, limit = _available(root), read_groups(root).memory
+    return available if limit is None else max(0, min(available, limit.max_bytes - (limit.used_bytes or 0)))
 
 
 def give_back() -> None:
@@ -25,16 +24,7 @@ def give_back() -> None:
         trim(0)
 
 
-def _available(meminfo: Path) -> int:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+def _available(root: Root) -> int:
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", root.text("proc/meminfo") or "", re.MULTILINE)
     assert found is not None, "Linux has said MemAvailable since 3.14"
     return int(found[1]) * 1024
-
-
-def _number(file: Path) -> int | None:
-    """The number in a control group's file; None where there is no file or no limit."""
-    try:
-        text = file.read_text().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol, TypeVar
 
+from config.root import Root
 from config.settings import Settings
 from config.threads import told_threads
 from engine.errors import EngineError
@@ -17,7 +18,6 @@ from server.doctor.findings import Finding, Section
 from server.doctor.hardware import free_within, hardware
 from server.doctor.machine import Machine, read_machine
 from server.doctor.port import PortState, look_at
-from server.doctor.root import Root
 from server.version import VERSION
 
 T = TypeVar("T")

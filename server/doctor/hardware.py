@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from math import ceil
 
+from config.cores import whole_cores
+from config.groups import Groups
 from config.settings import Settings
 from server.doctor.findings import NOT_KNOWN, Finding, Grade, bytes_told, plural
-from server.doctor.groups import Groups
 from server.doctor.machine import Machine, Memory, Processor, System
 
 SETS = {  # by what people call them, and the system's names
@@ -33,7 +34,7 @@ def hardware(machine: Machine, settings: Settings, threads: Mapping[str, str]) -
     cores = usable_cores(machine)
     yield _model(machine.processor)
     yield _cores(machine, cores)
-    yield _threads(settings.model.num_threads, machine.processor.allowed, cores)
+    yield _threads(settings.model.num_threads, machine, cores)
     yield from _openmp(threads, cores)
     yield _sets(machine.processor)
     yield from _nodes(machine.processor.nodes)
@@ -68,8 +69,9 @@ def _cores(machine: Machine, usable: float | None) -> Finding:
     return Finding("cores", "; ".join(parts))
 
 
-def _threads(asked: int | None, allowed: int | None, usable: float | None) -> Finding:
-    taken = asked if asked is not None else allowed
+def _threads(asked: int | None, machine: Machine, usable: float | None) -> Finding:
+    allowed = machine.processor.allowed
+    taken = asked if asked is not None or allowed is None else whole_cores(allowed, machine.groups.cores)
     if taken is None or usable is None:
         return Finding("threads", f"of the model step: {NOT_KNOWN}")
     text = f"{taken} for the model step" + (", as model.num_threads says" if asked is not None else ", one a core")

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from server.doctor.groups import Groups, read_groups
-from server.doctor.root import Root
+from config.groups import Groups, read_groups
+from config.root import Root
 
 KIB = 1024
 DISPLAY, NVIDIA = "0x03", "0x10de"  # of PCI: the class of displays and 3D controllers, and a vendor

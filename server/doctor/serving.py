@@ -9,7 +9,6 @@ from server.doctor.port import PortState
 
 STEP_BYTES = 512 << 20  # what Python, torch and a step's buffers take beside weights and cache, about
 LOADED_FULL = 0.9  # of the memory that is free
-LESS = 0.9  # of what the cache is sized by: other programs make it differ a little
 
 
 def port(state: PortState, settings: Settings) -> Finding:
@@ -61,7 +60,7 @@ def model(found: ModelSurvey, settings: Settings, free: int | None) -> Iterator[
     yield _path(found, settings)
     yield Finding("weights", f"about {bytes_told(found.weight_bytes)} in memory{_kept(settings)}")
     yield _context(found)
-    yield _cache(found, settings, free)
+    yield _cache(found, settings)
     yield _fit(found, free)
 
 
@@ -85,17 +84,8 @@ def _context(found: ModelSurvey) -> Finding:
     return Finding("context", f"{found.context_length} positions")
 
 
-def _cache(found: ModelSurvey, settings: Settings, free: int | None) -> Finding:
-    text = f"{bytes_told(found.cache_bytes)}, for {settings.engine.max_sequences} sequences at once"
-    if free is not None and free < LESS * found.free_bytes and settings.cache.memory_bytes is None:
-        text += f"; sized by {bytes_told(found.free_bytes)}, and only {bytes_told(free)} may be taken"
-        return Finding(
-            "cache",
-            text,
-            Grade.WARNING,
-            "The limit of this control group is not seen by the server: set --cache-memory.",
-        )
-    return Finding("cache", text)
+def _cache(found: ModelSurvey, settings: Settings) -> Finding:
+    return Finding("cache", f"{bytes_told(found.cache_bytes)}, for {settings.engine.max_sequences} sequences at once")
 
 
 def _fit(found: ModelSurvey, free: int | None) -> Finding:

@@ -76,7 +76,8 @@ async def test_head_is_answered_as_get_is_without_a_body(path: str) -> None:
         got, headed = await client.get(path), await client.head(path)
 
     assert (headed.status_code, headed.content) == (got.status_code, b"")
-    assert headed.headers["content-length"] == got.headers["content-length"]
+    if "metrics" not in path:  # whose figures move from one to the other
+        assert headed.headers["content-length"] == got.headers["content-length"]
     assert headed.headers["content-type"] == got.headers["content-type"]
 
 

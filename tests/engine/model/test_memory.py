@@ -6,42 +6,38 @@ from pathlib import Path
 
 import pytest
 
+from config.root import Root
 from engine.model.memory import free_bytes
 
 
 @pytest.fixture
-def meminfo(tmp_path: Path) -> Path:
-    file = tmp_path / "meminfo"
-    file.write_text("MemTotal:       8000 kB\nMemFree:        1000 kB\nMemAvailable:   4000 kB\n")
-    return file
+def root(tmp_path: Path) -> Root:
+    for folder in ("proc/self", "sys/fs/cgroup"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 8000 kB\nMemFree:  1000 kB\nMemAvailable:  4000 kB\n")
+    return Root(tmp_path)
 
 
-def container(tmp_path: Path, *, limit: str, used: int) -> Path:
-    (tmp_path / "memory.max").write_text(f"{limit}\n")
-    (tmp_path / "memory.current").write_text(f"{used}\n")
-    return tmp_path
+def confine(root: Root, *, limit: str, used: int) -> None:
+    (root.path / "proc/self/cgroup").write_text("0::/\n")
+    group = root.path / "sys/fs/cgroup"
+    (group / "cgroup.controllers").write_text("cpu memory\n")
+    (group / "memory.max").write_text(f"{limit}\n")
+    (group / "memory.current").write_text(f"{used}\n")
 
 
-def test_without_a_container_the_systems_available_memory_is_free(meminfo: Path, tmp_path: Path) -> None:
-    assert free_bytes(meminfo=meminfo, cgroup=tmp_path / "none") == 4000 * 1024
+def test_without_a_container_the_systems_available_memory_is_free(root: Root) -> None:
+    assert free_bytes(root) == 4000 * 1024
 
 
-def test_a_containers_limit_counts_less_what_it_uses(meminfo: Path, tmp_path: Path) -> None:
-    cgroup = container(tmp_path, limit="3000000", used=1000000)
+@pytest.mark.parametrize(
+    ("limit", "used", "free"),
+    [("3000000", 1000000, 2000000), ("max", 1000000, 4000 * 1024), ("1000", 1000000, 0), ("9000000", 0, 4000 * 1024)],
+)
+def test_a_containers_limit_counts_less_what_it_uses(root: Root, limit: str, used: int, free: int) -> None:
+    confine(root, limit=limit, used=used)
 
-    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 2000000
-
-
-def test_a_container_without_a_limit_has_the_systems_memory(meminfo: Path, tmp_path: Path) -> None:
-    cgroup = container(tmp_path, limit="max", used=1000000)
-
-    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 4000 * 1024
-
-
-def test_a_container_over_its_limit_has_nothing_free(meminfo: Path, tmp_path: Path) -> None:
-    cgroup = container(tmp_path, limit="1000", used=1000000)
-
-    assert free_bytes(meminfo=meminfo, cgroup=cgroup) == 0
+    assert free_bytes(root) == free
 
 
 def test_this_machine_has_free_memory() -> None:

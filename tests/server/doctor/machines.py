@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from config.groups import Groups
+from config.root import Root
 from config.settings import Settings
-from server.doctor.groups import Groups
 from server.doctor.machine import Machine, Memory, Processor, System
-from server.doctor.root import Root
 
 GIB = 1 << 30
 MODERN = frozenset({"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"})

@@ -2,9 +2,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from config.groups import Groups, MemoryLimit
 from config.settings import Settings
 from server.doctor.findings import Finding, Grade
-from server.doctor.groups import Groups, MemoryLimit
 from server.doctor.hardware import free_within, hardware
 from server.doctor.machine import Machine, Memory, Processor, System
 from tests.server.doctor.machines import GIB, MACHINE, machine, settings
@@ -49,7 +49,7 @@ def test_cores_are_what_affinity_and_quota_leave() -> None:
     ("num_threads", "quota", "grade"),
     [
         (None, None, Grade.OK),
-        (None, 2.5, Grade.WARNING),
+        (None, 2.5, Grade.OK),
         (2, 2.5, Grade.OK),
         (3, 2.5, Grade.OK),
         (16, None, Grade.WARNING),

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from server.doctor.groups import Groups
+from config.groups import Groups
+from config.root import Root
 from server.doctor.machine import Machine, Memory, Processor, System, read_machine
-from server.doctor.root import Root
 from tests.server.doctor.machines import CPUINFO, write
 
 KIB = 1024

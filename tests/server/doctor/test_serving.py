@@ -74,12 +74,6 @@ def test_weights_and_cache_are_held_against_the_memory(free: int | None, grade: 
     assert judged(free=free)["all together"].grade is grade
 
 
-def test_a_cache_sized_by_more_than_may_be_taken_is_warned_of_unless_its_size_was_set() -> None:
-    assert judged(free=4 * GIB)["cache"].grade is Grade.WARNING
-    assert judged(free=4 * GIB, cache={"memory_bytes": GIB})["cache"].grade is Grade.OK
-    assert judged(free=None)["cache"].grade is Grade.OK
-
-
 def test_a_context_that_the_cache_cuts_short_is_noted() -> None:
     finding = judged(replace(SURVEY, context_length=512))["context"]
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from server.doctor.root import Root
+from config.root import Root
 from tests.server.doctor.machines import write
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from server.doctor.root import Root
+from config.root import Root
 
 MOUNT = "sys/fs/cgroup"
 NO_LIMIT = 1 << 60  # the first version says an absurd number where there is none

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from server.doctor.groups import Groups, MemoryLimit, read_groups
+from config.groups import Groups, MemoryLimit, read_groups
 from tests.server.doctor.machines import write
 
 SECOND = {"proc/self/cgroup": "0::/system.slice/tidemark.service\n", "sys/fs/cgroup/cgroup.controllers": "cpu memory\n"}
