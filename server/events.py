@@ -20,7 +20,9 @@ def event(body: object, name: str | None = None) -> Event:
     return Event(orjson.dumps(body), name)
 
 
-def encode(told: Event, id: str) -> bytes:
-    """The event on the wire; a client that comes back says the last `id` that it has seen."""
-    name = f"event: {told.name}\n" if told.name else ""
-    return b"id: %b\n%bdata: %b\n\n" % (id.encode(), name.encode(), told.data)
+def encode(told: Event, id: str | None) -> bytes:
+    """The event on the wire; a client that comes back says the last `id` that it has seen, if there are any."""
+    head = f"id: {id}\n" if id is not None else ""
+    if told.name:
+        head += f"event: {told.name}\n"
+    return b"%bdata: %b\n\n" % (head.encode(), told.data)

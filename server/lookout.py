@@ -10,7 +10,7 @@ from config.settings import Settings
 from engine.stats import Look, ModelInfo
 from server.door import EngineDoor
 from server.errors import unavailable
-from server.events import event
+from server.events import encode, event
 from server.render.sight import codes_body, counts_body, engine_body, rejection_body, watched_sequences
 from server.timelines import Timelines
 
@@ -130,8 +130,7 @@ class Lookout:
         """A look on the wire: whole, or what has changed since an earlier one. Made once for all who saw that one."""
         number = 0 if before is None else before.number
         if number not in sight.frames:
-            told = event(self._body(sight, before, info), "snapshot")
-            sight.frames[number] = b"event: snapshot\ndata: %b\n\n" % told.data
+            sight.frames[number] = encode(event(self._body(sight, before, info), "snapshot"), None)
         return sight.frames[number]
 
     def _body(self, sight: Sight, before: Sight | None, info: ModelInfo) -> dict[str, object]:

@@ -60,6 +60,11 @@ def numbered(id: str, number: int, *, of: int) -> str:
     return f"{id}-{number}" if of > 1 else id
 
 
+def is_of(request_id: str, id: str) -> bool:
+    """Whether a request belongs to the answer of an id, as `numbered` has told them apart."""
+    return request_id == id or request_id.startswith(f"{id}-")
+
+
 def sampling_of(body: SamplingFields) -> Sampling:
     """How tokens are chosen. A seed that the client left out is drawn here."""
     seed = secrets.randbits(SEED_BITS) if body.seed is None else body.seed % 2**SEED_BITS

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.stats import StepRecord, StepRow
+from server.requests import is_of
 
 MAX_ROWS = 20_000  # of all timelines: some 10 MB, and the last half minute of sixteen fast streams
 MAX_FALLEN = 256  # drafts; a watcher that reads slower than they fall misses some
@@ -93,11 +94,9 @@ class Timelines:
             self._cut.popitem(last=False)
 
     def of(self, request_id: str) -> list[Timeline]:
-        """Those of one request, by the id of its answer; the prompts of one body are numbered behind it."""
+        """Those of one request, by the id of its answer."""
         return [
-            timeline
-            for sequence, timeline in self._timelines.items()
-            if (mine := sequence.rpartition("/")[0]) == request_id or mine.startswith(f"{request_id}-")
+            timeline for sequence, timeline in self._timelines.items() if is_of(sequence.rpartition("/")[0], request_id)
         ]
 
     def fallen(self, start: int, stop: int) -> Sequence[Fallen]:

@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import orjson
 from anyio import CancelScope
 
 from server.errors import ApiError
+from server.events import encode, event
 from server.lookout import Lookout, Sight
 from server.service import Loaded, Service
 from server.telling import Forgotten, Write
@@ -55,7 +55,7 @@ class Watching:
                 seen, num_told = sight, num_told + 1
             if not over and num_told != self._count:
                 await self._rest()
-        await write(b"event: end\ndata: %b\n\n" % orjson.dumps(self._end()))
+        await write(encode(event(self._end(), "end"), None))
 
     async def _rest(self) -> None:
         with contextlib.suppress(TimeoutError):

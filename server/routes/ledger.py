@@ -13,6 +13,7 @@ from server.openapi import ERRORS, parameter, streamed
 from server.query import number_in, seconds_in
 from server.render.ledger import ledger_body, sequence_body
 from server.render.timeline import TextOf, slot_body, timeline_body, unit_body
+from server.requests import is_of
 from server.respond import json_response
 from server.service import Loaded, Service
 from server.sse import EventStream
@@ -119,10 +120,7 @@ def _number_of(given: str, end: int, kind: str) -> int:
 async def get_request_ledger(request: Request, id: str) -> Response:
     """One request that has not ended, by the id of its answer."""
     engine = Service.of(request).loaded().engine
-    # The prompts of one body are requests of their own, numbered behind its id.
-    mine = [
-        view for view in engine.snapshot().sequences if view.request_id == id or view.request_id.startswith(f"{id}-")
-    ]
+    mine = [view for view in engine.snapshot().sequences if is_of(view.request_id, id)]
     if not mine:
         raise ApiError(404, "no such request waits or runs", code="request_not_found", param="id")
     return json_response(RequestLedger(id=id, sequences=[sequence_body(engine.info.cache, view) for view in mine]))
