@@ -16,6 +16,10 @@ class MemoryLimit:
     max_bytes: int
     used_bytes: int | None
 
+    def free_of(self, available: int) -> int:
+        """The bytes that may still be taken, of those that the machine has."""
+        return max(0, min(available, self.max_bytes - (self.used_bytes or 0)))
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:

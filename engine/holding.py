@@ -20,7 +20,7 @@ def unit_view(unit: int, roster: Roster, tables: BlockTables) -> UnitView | None
     return UnitView(
         block=block,
         units=tables.pool.units(block),
-        hold=_hold(len(owners)),
+        hold=Hold.by(len(owners)),
         group=group,
         positions=(start, start + tables.block_size),
         owners=tuple(sequence.id for sequence in owners),
@@ -44,7 +44,7 @@ def slot_view(slot: int, roster: Roster, tables: BlockTables) -> UnitView | None
     return UnitView(
         block=slot,
         units=(slot,),
-        hold=_hold(len(owners)),
+        hold=Hold.by(len(owners)),
         group=None,
         positions=_stands_behind(slot, owners, tables),
         owners=tuple(sequence.id for sequence in owners),
@@ -59,7 +59,3 @@ def _stands_behind(slot: int, owners: list[Sequence], tables: BlockTables) -> tu
         return 0, (number + 1) * tables.block_size
     live = next((owner for owner in owners if owner.held.slot == slot and owner.held.source is None), None)
     return None if live is None else (0, live.ledger.computed)
-
-
-def _hold(num_owners: int) -> Hold:
-    return (Hold.CACHED, Hold.ALLOCATED, Hold.SHARED)[min(num_owners, 2)]

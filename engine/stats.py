@@ -169,6 +169,11 @@ class Hold(IntEnum):
     SHARED = 1
     CACHED = 2
 
+    @classmethod
+    def by(cls, num_owners: int) -> "Hold":
+        """That of a unit with so many owners."""
+        return (cls.CACHED, cls.ALLOCATED, cls.SHARED)[min(num_owners, 2)]
+
 
 FREE_UNIT = 0  # the code of a unit without content
 

@@ -44,4 +44,3 @@ class ModelSurvey:
     model_context_length: int
     weight_bytes: int  # about what they take in memory
     cache_bytes: int
-    free_bytes: int

@@ -25,13 +25,6 @@ def survey_kernels() -> KernelSurvey:
     return try_kernels()
 
 
-def survey_memory() -> int:
-    """The free bytes that the cache is sized by."""
-    from engine.model.memory import free_bytes  # noqa: PLC0415
-
-    return free_bytes()
-
-
 def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | None:
     """Open the model that the settings name, check its structure and lay out its cache; blocking, some seconds.
 
@@ -43,6 +36,7 @@ def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> Mode
     from engine.model.draft_model import open_draft_model  # noqa: PLC0415
     from engine.model.load import open_model  # noqa: PLC0415
     from engine.model.locate import locate_here  # noqa: PLC0415
+    from engine.model.memory import free_bytes  # noqa: PLC0415
     from engine.model.survey import read_files  # noqa: PLC0415
     from engine.model.tokenizer import load_tokenizer  # noqa: PLC0415
 
@@ -59,11 +53,11 @@ def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> Mode
         parts = drafting.beside(parts)
     files = read_files(opened.path, here.model.weights, is_native=parts.is_native)
     drafts = None if drafting is None else read_files(drafting.opened.path, "auto", is_native=parts.is_native)
-    free, block_size = survey_memory(), here.cache.block_size
+    block_size = here.cache.block_size
     cache = plan_cache(
         parts.layout,
         here.cache,
-        free_bytes=free,
+        free_bytes=free_bytes(),
         max_sequences=here.engine.max_sequences,
         context_length=opened.context_length,
     )
@@ -77,7 +71,6 @@ def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> Mode
         model_context_length=opened.context_length,
         weight_bytes=files.weight_bytes + (0 if drafts is None else drafts.weight_bytes),
         cache_bytes=cache.num_bytes(parts.layout, block_size),
-        free_bytes=free,
     )
 
 

@@ -193,7 +193,6 @@ class BlockPool:
     def _check_codes(self, held: Counter[int]) -> None:
         codes = bytearray(self.num_units)
         for block in (*self._cached, *held):
-            hold = (Hold.CACHED, Hold.ALLOCATED, Hold.SHARED)[min(held[block], 2)]
             for unit in self.units(block):
-                codes[unit] = unit_code(self._kinds[block], hold)
+                codes[unit] = unit_code(self._kinds[block], Hold.by(held[block]))
         assert codes == self._codes, "each unit's state is shown"

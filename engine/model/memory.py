@@ -11,7 +11,7 @@ def free_bytes(root: Root | None = None) -> int:
     """Bytes that could be allocated now, within the limits of the control groups if there are any."""
     root = root or Root()
     available, limit = _available(root), read_groups(root).memory
-    return available if limit is None else max(0, min(available, limit.max_bytes - (limit.used_bytes or 0)))
+    return available if limit is None else limit.free_of(available)
 
 
 def give_back() -> None:

@@ -140,9 +140,7 @@ def _memory(machine: Machine) -> Finding:
 def free_within(machine: Machine) -> int | None:
     """The bytes that this process could take: what is free, within the control group's limit."""
     available, limit = machine.memory.available, machine.groups.memory
-    if available is None or limit is None:
-        return available
-    return max(0, min(available, limit.max_bytes - (limit.used_bytes or 0)))
+    return available if available is None or limit is None else limit.free_of(available)
 
 
 def _swap(memory: Memory) -> Iterator[Finding]:

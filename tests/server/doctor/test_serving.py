@@ -18,7 +18,6 @@ SURVEY = ModelSurvey(
     model_context_length=2048,
     weight_bytes=GIB,
     cache_bytes=GIB,
-    free_bytes=8 * GIB,
 )
 
 
