@@ -7,9 +7,11 @@ from server.wire.ledger import (
     BlockBody,
     GroupBody,
     LedgerBody,
+    MomentFields,
     PoolBody,
     PositionsBody,
     SequenceBody,
+    SequenceFields,
     SlotsBody,
     TableBody,
 )
@@ -17,20 +19,27 @@ from server.wire.ledger import (
 
 def ledger_body(info: ModelInfo, snapshot: Snapshot) -> LedgerBody:
     """The whole engine at one moment."""
-    return LedgerBody(
-        model=info.name,
+    return {
+        "model": info.name,
+        **moment_fields(info.cache, snapshot),
+        "sequences": [sequence_body(info.cache, view) for view in snapshot.sequences],
+    }
+
+
+def moment_fields(cache: CacheInfo, snapshot: Snapshot) -> MomentFields:
+    """What all who look are told of the engine."""
+    return MomentFields(
         steps=snapshot.steps,
         running=snapshot.running,
         waiting=snapshot.waiting,
         paused=snapshot.paused,
         parked=snapshot.parked,
-        pool=pool_body(info.cache, snapshot),
-        positions=positions_body(snapshot),
-        sequences=[sequence_body(info.cache, view) for view in snapshot.sequences],
+        pool=_pool(cache, snapshot),
+        positions=_positions(snapshot),
     )
 
 
-def positions_body(snapshot: Snapshot) -> PositionsBody:
+def _positions(snapshot: Snapshot) -> PositionsBody:
     """What all ledgers moved."""
     positions = snapshot.positions
     return PositionsBody(
@@ -43,7 +52,7 @@ def positions_body(snapshot: Snapshot) -> PositionsBody:
     )
 
 
-def pool_body(cache: CacheInfo, snapshot: Snapshot) -> PoolBody:
+def _pool(cache: CacheInfo, snapshot: Snapshot) -> PoolBody:
     """The pool by state."""
     counts = snapshot.blocks
     body = PoolBody(
@@ -79,7 +88,21 @@ def _slots(cache: CacheInfo, counts: BlockCounts) -> SlotsBody:
 
 def sequence_body(cache: CacheInfo, view: SequenceView) -> SequenceBody:
     """One sequence at one moment."""
-    body = SequenceBody(
+    body: SequenceBody = {
+        **sequence_fields(view),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
+        "age_seconds": round(view.age_seconds, 3),
+        "blocks": _blocks(view.blocks),
+    }
+    if cache.by_group:
+        body["tables"] = [TableBody(group=t.group, first=t.first, blocks=_blocks(t.blocks)) for t in view.tables]
+    if cache.num_slots:
+        body["slot"] = view.slot
+    return body
+
+
+def sequence_fields(view: SequenceView) -> SequenceFields:
+    """What all who look are told of a sequence."""
+    return SequenceFields(
         id=view.id,
         request_id=view.request_id,
         choice=view.choice,
@@ -93,14 +116,7 @@ def sequence_body(cache: CacheInfo, view: SequenceView) -> SequenceBody:
         cached_tokens=view.cached_tokens,
         max_length=view.max_length,
         priority=view.priority,
-        age_seconds=round(view.age_seconds, 3),
-        blocks=_blocks(view.blocks),
     )
-    if cache.by_group:
-        body["tables"] = [TableBody(group=t.group, first=t.first, blocks=_blocks(t.blocks)) for t in view.tables]
-    if cache.num_slots:
-        body["slot"] = view.slot
-    return body
 
 
 def _blocks(blocks: Iterable[tuple[int, int]]) -> list[BlockBody]:

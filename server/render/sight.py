@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from config.settings import Settings
 from engine.stats import CacheInfo, HistogramView, Look, ModelInfo, SequenceView, Snapshot, UnitTable
-from server.render.ledger import pool_body, positions_body
+from server.render.ledger import moment_fields, sequence_fields
 from server.timelines import Fallen
 from server.wire.sight import (
     CacheGroupBody,
@@ -51,13 +51,7 @@ def engine_body(info: ModelInfo, settings: Settings) -> EngineBody:
 def counts_body(cache: CacheInfo, snapshot: Snapshot) -> dict[str, object]:
     """All that a snapshot counts. Equal for two snapshots between which nothing was done."""
     return {
-        "steps": snapshot.steps,
-        "running": snapshot.running,
-        "waiting": snapshot.waiting,
-        "paused": snapshot.paused,
-        "parked": snapshot.parked,
-        "pool": pool_body(cache, snapshot),
-        "positions": positions_body(snapshot),
+        **moment_fields(cache, snapshot),
         "preemptions": snapshot.preemptions,
         "disconnects": snapshot.disconnects,
         "refusals": snapshot.refusals,
@@ -115,26 +109,14 @@ def watched_sequences(info: ModelInfo, look: Look, before: Look | None) -> list[
 
 def _sequence(info: ModelInfo, view: SequenceView, look: Look, before: Look | None) -> WatchedSequence:
     known = () if before is None else before.tables.get(view.id, ())
-    body = WatchedSequence(
-        id=view.id,
-        request_id=view.request_id,
-        choice=view.choice,
-        state=view.state,
-        planned=view.marks.planned,
-        computed=view.marks.computed,
-        accepted=view.marks.accepted,
-        published=view.marks.published,
-        prompt_tokens=view.prompt_tokens,
-        output_tokens=view.output_tokens,
-        cached_tokens=view.cached_tokens,
-        max_length=view.max_length,
-        priority=view.priority,
-        arrived=round(look.at - view.age_seconds, 3),
-        tables=[
+    body: WatchedSequence = {
+        **sequence_fields(view),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
+        "arrived": round(look.at - view.age_seconds, 3),
+        "tables": [
             _table(table, known[group] if known else None, info.cache.widths[group])
             for group, table in enumerate(look.tables[view.id])
         ],
-    )
+    }
     if info.cache.num_slots:
         body["slot"] = view.slot
     if info.draft_model is not None:

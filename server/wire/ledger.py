@@ -20,12 +20,8 @@ class TableBody(TypedDict):
     blocks: list[BlockBody]
 
 
-class SequenceBody(TypedDict):
-    """One sequence at one moment. Marks are exclusive upper bounds on positions, counted from 0.
-
-    `blocks` are those of all cache groups; `tables` has them by group where there are several, or one that gives
-    blocks back behind its window. `slot`, where the model is recurrent, has the sequence's state.
-    """
+class SequenceFields(TypedDict):
+    """What all who look are told of a sequence. Marks are exclusive upper bounds on positions, counted from 0."""
 
     id: str
     request_id: str
@@ -40,6 +36,15 @@ class SequenceBody(TypedDict):
     cached_tokens: int | None
     max_length: int
     priority: int
+
+
+class SequenceBody(SequenceFields):
+    """One sequence at one moment.
+
+    `blocks` are those of all cache groups; `tables` has them by group where there are several, or one that gives
+    blocks back behind its window. `slot`, where the model is recurrent, has the sequence's state.
+    """
+
     age_seconds: float
     blocks: list[BlockBody]
     tables: NotRequired[list[TableBody]]
@@ -101,10 +106,9 @@ class PositionsBody(TypedDict):
     recomputed: int
 
 
-class LedgerBody(TypedDict):
-    """The engine at one moment."""
+class MomentFields(TypedDict):
+    """What all who look are told of the engine at one moment."""
 
-    model: str
     steps: int
     running: int
     waiting: int
@@ -112,4 +116,10 @@ class LedgerBody(TypedDict):
     parked: int
     pool: PoolBody
     positions: PositionsBody
+
+
+class LedgerBody(MomentFields):
+    """The engine at one moment."""
+
+    model: str
     sequences: list[SequenceBody]

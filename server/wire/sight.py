@@ -4,7 +4,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from server.wire.ledger import PoolBody, PositionsBody
+from server.wire.ledger import MomentFields, SequenceFields
 
 
 class CacheGroupBody(TypedDict):
@@ -85,22 +85,9 @@ class UnitTableBody(TypedDict):
     units: list[int]
 
 
-class WatchedSequence(TypedDict):
+class WatchedSequence(SequenceFields):
     """One sequence, as the ledger has it; `arrived` is on the clock of `time`."""
 
-    id: str
-    request_id: str
-    choice: int
-    state: str
-    planned: int
-    computed: int
-    accepted: int
-    published: int
-    prompt_tokens: int
-    output_tokens: int
-    cached_tokens: int | None
-    max_length: int
-    priority: int
     arrived: float
     tables: list[UnitTableBody]
     slot: NotRequired[int | None]
@@ -119,7 +106,7 @@ class RejectionBody(TypedDict):
     source: str
 
 
-class SightBody(TypedDict):
+class SightBody(MomentFields):
     """The engine at one moment. In a `whole` one nothing refers to what was sent before."""
 
     whole: bool
@@ -127,13 +114,6 @@ class SightBody(TypedDict):
     uptime_seconds: float
     server: str
     info: NotRequired[EngineBody]
-    steps: int
-    running: int
-    waiting: int
-    paused: int
-    parked: int
-    pool: PoolBody
-    positions: PositionsBody
     preemptions: int
     disconnects: int
     refusals: dict[str, int]
