@@ -1,8 +1,10 @@
 """What no type can say: rules over several fields, and what this model or server does not have."""
 
+from collections.abc import Sequence
+
 from server.errors import ApiError, unsupported
 from server.wire.base import Wire
-from server.wire.chat import ChatRequest, TemplateFields
+from server.wire.chat import ChatRequest, Message, TemplateFields
 from server.wire.completions import CompletionRequest
 from server.wire.embeddings import EmbeddingRequest
 from server.wire.sampling import SamplingFields
@@ -20,7 +22,7 @@ def wrong(param: str, message: str) -> ApiError:
 def check_chat(body: ChatRequest) -> None:
     """Refuse what the fields together, or this server, do not allow."""
     _check_sampling(body, max_tokens=chat_max_tokens(body))
-    check_template(body)
+    check_template(body, body.messages)
     _refuse_asked(body, _BACKGROUND)
     _refuse_asked(body, _CHAT)
     if body.functions or body.function_call not in (None, "none", "auto"):
@@ -29,8 +31,6 @@ def check_chat(body: ChatRequest) -> None:
         raise unsupported("modalities", "this model writes text alone")
     if body.top_logprobs and not body.logprobs:
         raise wrong("top_logprobs", "needs `logprobs` to be true")
-    if body.continue_final_message and body.messages[-1].role != "assistant":
-        raise wrong("continue_final_message", "needs a last message of the assistant")
 
 
 def chat_max_tokens(body: ChatRequest) -> int | None:
@@ -65,8 +65,8 @@ def check_embedding(body: EmbeddingRequest, *, size: int) -> None:
         raise wrong("dimensions", f"is {body.dimensions}, and this model's embeddings have {size} values")
 
 
-def check_template(body: TemplateFields) -> None:
-    """Refuse a client's own template, and tools that come in by its back door."""
+def check_template(body: TemplateFields, messages: Sequence[Message]) -> None:
+    """Refuse a client's own template, tools that come in by its back door, and what its messages do not allow."""
     if body.chat_template is not None:
         raise wrong("chat_template", "a template can't come from a client")
     kwargs = body.chat_template_kwargs or {}
@@ -76,6 +76,8 @@ def check_template(body: TemplateFields) -> None:
         raise wrong("chat_template_kwargs.tools", "belongs in `tools`")
     if body.add_generation_prompt and body.continue_final_message:
         raise wrong("continue_final_message", "goes against `add_generation_prompt`")
+    if body.continue_final_message and messages[-1].role != "assistant":
+        raise wrong("continue_final_message", "needs a last message of the assistant")
 
 
 def _check_sampling(body: SamplingFields, *, max_tokens: int | None) -> None:

@@ -51,7 +51,9 @@ def _all_asked(body: StructureFields, special: Mapping[str, int]) -> Iterator[As
 
 
 def _format(given: ResponseFormat, special: Mapping[str, int]) -> Iterator[Asked]:
-    if given.type == "json_object":
+    if given.type == "json_object" and given.schema_ is not None:
+        yield schema_asked(given.schema_, "response_format.schema")
+    elif given.type == "json_object":
         yield _any_object("response_format")
     elif given.json_schema is not None and given.type == "json_schema":
         yield schema_asked(given.json_schema.schema_, "response_format.json_schema.schema")

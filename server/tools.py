@@ -102,6 +102,8 @@ def _name(choice: object) -> str:
     match choice:
         case {"type": "function", "function": {"name": str() as name}} | {"type": "function", "name": str() as name}:
             return name
+        case {"type": "function", "function": {"name": _}} | {"type": "function", "name": _}:
+            raise wrong("tool_choice.function.name", "must be a string")
         case {"type": "function"}:
             raise wrong("tool_choice.function.name", "is required")
     raise _hosted()

@@ -10,6 +10,7 @@ MAX_REPEATS = 50_000  # of one thing in a row: the library follows an expression
 MAX_BRANCHES = 2_000  # of one rule, or of values with parts: so many ways are followed at once
 MAX_FORESEEN = 500  # repeats: the library looks for what must come next to its end, however far that is
 
+_LEAST = ("minItems", "minLength", "minProperties")
 _BRACES = r"\{\s*(?P<times>\d*)\s*(?:,[^}]*)?\}"
 _EXPRESSION = re.compile(
     rf"(?P<open>\()|(?P<close>\))|{_BRACES}|(?P<idle>[?*+])|(?P<part>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)", re.DOTALL
@@ -46,6 +47,8 @@ def check_schema(schema: Mapping[str, object]) -> int:
     for part in subschemas(schema):
         _check_divisor(part.get("multipleOf"))
         _check_values(part.get("enum"))
+        _check_least(part)
+        _check_properties(part)
         most = max(most, *(check_expression(pattern) for pattern in _patterns(part)), 1)
     return most
 
@@ -76,6 +79,25 @@ def _check_values(values: object) -> None:
         and any(isinstance(each, dict | list) for each in values)
     ):
         raise ValueError(f"an enum has {len(values)} values, at most {MAX_BRANCHES} are taken where some have parts")
+
+
+def _check_least(schema: Mapping[str, object]) -> None:
+    for key in _LEAST:
+        if (least := _number(schema.get(key))) > MAX_REPEATS:
+            raise ValueError(f"{key} is {least}, at most {MAX_REPEATS} is taken")
+
+
+def _check_properties(schema: Mapping[str, object]) -> None:
+    """Keys that no `properties` name may come again, and then are one property: only one of them is sure."""
+    required = schema.get("required")
+    sure = 1 + (len(set(required)) if isinstance(required, list) else 0)
+    closed = schema.get("additionalProperties") is False and not schema.get("patternProperties")
+    if not closed and (least := _number(schema.get("minProperties"))) > sure:
+        raise ValueError(f"minProperties is {least}, at most {sure} is taken, one more than `required` has")
+
+
+def _number(value: object) -> int | float:
+    return value if isinstance(value, int | float) else 0
 
 
 def _patterns(schema: Mapping[str, object]) -> Iterator[str]:

@@ -42,7 +42,7 @@ async def _prompt_of(loaded: Loaded, body: TokenizeRequest) -> Prompt:
     if body.messages is not None and body.prompt is not None:
         raise wrong("messages", "goes against `prompt`")
     if body.messages is not None:
-        check_template(body)
+        check_template(body, body.messages)
         return await chat_prompt(
             loaded.tokenizer,
             body.messages,

@@ -87,7 +87,7 @@ class Message(Wire):
     @classmethod
     def _only_the_assistant_may_say_nothing(cls, content: str | list[Part] | None, info: ValidationInfo) -> object:
         if info.data.get("role") != "assistant" and (content is None or content == []):
-            raise PydanticCustomError("missing", "is required for this role")
+            raise PydanticCustomError("incomplete", "is required for this role")
         return content
 
     @field_validator("function_call")

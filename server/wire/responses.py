@@ -34,7 +34,7 @@ class TextPart(Wire):
     @model_validator(mode="after")
     def _a_text_in_its_place(self) -> Self:
         if (self.refusal if self.type == "refusal" else self.text) is None:
-            raise PydanticCustomError("missing", "needs its text")
+            raise PydanticCustomError("incomplete", "needs its text")
         return self
 
 

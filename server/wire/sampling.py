@@ -66,7 +66,7 @@ class StructuralTag(TagFields):
     @model_validator(mode="after")
     def _said(self) -> Self:
         if not self.is_said:
-            raise PydanticCustomError("missing", _SAID)
+            raise PydanticCustomError("incomplete", _SAID)
         return self
 
 
@@ -75,13 +75,14 @@ class ResponseFormat(TagFields):
 
     type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: JsonSchemaFormat | None = None
+    schema_: Schema | None = Field(default=None, alias="schema", description="beside json_object, as llama.cpp has it")
 
     @model_validator(mode="after")
     def _what_its_type_needs(self) -> Self:
         if self.type == "json_schema" and self.json_schema is None:
-            raise PydanticCustomError("missing", "needs `json_schema` beside the type json_schema")
+            raise PydanticCustomError("incomplete", "needs `json_schema` beside the type json_schema")
         if self.type == "structural_tag" and not self.is_said:
-            raise PydanticCustomError("missing", _SAID)
+            raise PydanticCustomError("incomplete", _SAID)
         return self
 
 

@@ -316,6 +316,29 @@ async def test_what_a_completion_lacks_here_is_an_unsupported_parameter(fields: 
     assert (error["code"], error["param"]) == ("unsupported_parameter", param)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"response_format": {"type": "json_schema"}}, "response_format: needs `json_schema` beside"),
+        ({"response_format": {"type": "structural_tag"}}, "response_format: needs "),
+        ({"structured_outputs": {"structural_tag": {}}}, "structured_outputs.structural_tag: needs "),
+        ({"messages": [{"role": "user"}]}, "messages[0].content: is required for this role"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": 5}}, "tools": FUNCTION},
+            "tool_choice.function.name: must be a string",
+        ),
+    ],
+)
+async def test_what_is_there_is_not_called_missing(fields: Body, message: str) -> None:
+    assert (await refused(CHAT, chat(**fields)))["message"].startswith(message)
+
+
+async def test_what_is_counted_is_refused_as_a_chat_would_be() -> None:
+    body = chat(continue_final_message=True, add_generation_prompt=False)
+
+    assert (await refused("/tokenize", body))["param"] == "continue_final_message"
+
+
 @pytest.mark.parametrize("path", [CHAT, TEXT])
 async def test_stream_options_need_a_stream(path: str) -> None:
     body = (chat if path == CHAT else text)(stream_options={"include_usage": True})

@@ -30,6 +30,12 @@ def asked_by(fields: Mapping[str, object]) -> Asked | None:
     [
         ({"response_format": {"type": "json_object"}}, Syntax.JSON_SCHEMA, ANY_OBJECT, "response_format"),
         (
+            {"response_format": {"type": "json_object", "schema": SCHEMA}},
+            Syntax.JSON_SCHEMA,
+            TEXT,
+            "response_format.schema",
+        ),
+        (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
             Syntax.JSON_SCHEMA,
             TEXT,

@@ -82,6 +82,38 @@ def test_numbers_and_values_of_a_schema_have_bounds() -> None:
         check_schema({"$defs": {"x": {"enum": objects}}})
 
 
+@pytest.mark.parametrize("key", ["minItems", "minLength", "minProperties"])
+def test_what_no_answer_can_have_is_refused_with_both_numbers(key: str) -> None:
+    with pytest.raises(ValueError, match=f"{key} is {MAX_REPEATS + 1}, at most {MAX_REPEATS}"):
+        check_schema({"items": {key: MAX_REPEATS + 1}})
+    assert check_schema({key: "5"}) == 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"minProperties": 1},
+        {"minProperties": 2, "required": ["a"]},
+        {"minProperties": 9, "additionalProperties": False},
+    ],
+)
+def test_properties_that_are_sure_may_be_asked_for(schema: dict[str, object]) -> None:
+    assert check_schema(schema) == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "sure"),
+    [
+        ({"minProperties": 2}, 1),
+        ({"minProperties": 4, "required": ["a", "b", "a"], "additionalProperties": {"type": "integer"}}, 3),
+        ({"minProperties": 3, "patternProperties": {"^a": {}}, "additionalProperties": False}, 1),
+    ],
+)
+def test_keys_that_may_come_again_are_not_counted_on(schema: dict[str, object], sure: int) -> None:
+    with pytest.raises(ValueError, match=f"minProperties is {schema['minProperties']}, at most {sure} is taken"):
+        check_schema({"anyOf": [schema]})
+
+
 def test_patterns_of_names_count_too() -> None:
     assert check_schema({"patternProperties": {"^a{7}$": {"pattern": "b{3}"}}}) == 7
     assert check_schema({"properties": {"pattern": {"type": "string"}}, "pattern": 5}) == 1
