@@ -1,5 +1,6 @@
 """One table: an error of the engine -> status, type and code. Every answer that is an error is made here."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from server.wire.status import ErrorBody, ErrorEnvelope
 
 MAX_MESSAGE_CHARACTERS = 1000
 RETRY_AFTER_SECONDS = 5  # a restart or a load takes about so long
+_PROMPT = re.compile(r"\bprompt\b")
 CLIENT_GONE = 499  # no standard status says that the client left; nobody reads it but the access log
 
 
@@ -154,8 +156,8 @@ _TABLE: dict[type[EngineError], _Row] = {
 }
 
 
-def from_engine(error: EngineError, *, param: str | None = None) -> ApiError:
-    """The table's answer to an error of the engine; `param` is the field that held the prompt."""
+def from_engine(error: EngineError, *, param: str | None = None, prompt: str = "prompt") -> ApiError:
+    """The table's answer to an error of the engine; `param` is the field that held what is a `prompt` here."""
     row = next(_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE)
     match error:
         case UnknownToken(field=field) if field != "prompt":
@@ -168,7 +170,7 @@ def from_engine(error: EngineError, *, param: str | None = None) -> ApiError:
             pass
     return ApiError(
         row.status,
-        row.message or str(error),
+        row.message or _PROMPT.sub(prompt, str(error), count=1),
         kind=row.kind,
         code=row.code,
         param=param if row.status == 400 else None,  # noqa: PLR2004  # 400: the request is at fault, so some field is
@@ -183,12 +185,12 @@ def _retry_after(error: EngineError, status: int) -> dict[str, str]:
 
 
 @contextmanager
-def blaming(param: str) -> Iterator[None]:
-    """Turn an error of the engine into the client's, which names the field that held the prompt."""
+def blaming(param: str, *, prompt: str = "prompt") -> Iterator[None]:
+    """Turn an error of the engine into the client's, which names the field that held what is a `prompt` here."""
     try:
         yield
     except EngineError as error:
-        raise from_engine(error, param=param) from error
+        raise from_engine(error, param=param, prompt=prompt) from error
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -199,7 +199,7 @@ Given = str | list[str] | list[int] | list[list[int]]
 async def _given_prompts(
     tokenizer: Tokenizer, given: Given, param: str, *, add_special: bool, context: int | None
 ) -> list[Prompt]:
-    with blaming(param):
+    with blaming(param, prompt=param):
         for one in _several(given):
             await _refuse_far_too_long(tokenizer, [one] if isinstance(one, str) else [], context)
         return [await _given_prompt(tokenizer, one, add_special=add_special) for one in _several(given)]

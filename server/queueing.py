@@ -19,7 +19,7 @@ async def gather_in_turn(
 
     A full queue refuses them all if none of them runs; later ones wait until one of them has ended.
     """
-    with blaming(param):
+    with blaming(param, prompt=param):
         for request in requests:
             engine.examine(request)
     line = _Line(engine, requests, account, param=param)
@@ -58,7 +58,7 @@ class _Line:
 
     def _open(self, request: Request) -> Streams | None:
         """Queue a request; None where the queue is full and others of these run."""
-        with blaming(self._param):
+        with blaming(self._param, prompt=self._param):
             try:
                 source = self._engine.open(request)
             except QueueFull:

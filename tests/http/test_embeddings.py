@@ -141,6 +141,7 @@ async def test_what_is_wrong_is_400_and_names_its_field(fields: Body, param: str
 
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["param"] == param
+    assert "prompt" not in answer.json()["error"]["message"], "there is no such field here"
     assert len(answer.content) <= 4096
     assert engine.opened == []
 
@@ -163,6 +164,7 @@ async def test_an_input_beyond_the_context_refuses_them_all(given: object) -> No
     assert (answer.status_code, error["code"], error["param"]) == (400, "context_length_exceeded", "input")
     assert str(CONTEXT) in error["message"]
     assert str(CONTEXT + 1) in error["message"]
+    assert error["message"].startswith("the input has")
     assert engine.opened == []
 
 

@@ -114,6 +114,14 @@ def test_a_long_message_is_cut() -> None:
     assert len(answer.body["message"]) == MAX_MESSAGE_CHARACTERS + 1
 
 
+def test_a_prompt_is_called_what_its_field_is_called() -> None:
+    with pytest.raises(ApiError) as caught, blaming("input", prompt="input"):
+        raise UnknownToken(field="prompt", token=7, vocabulary_size=5)
+
+    assert caught.value.body["message"] == "input holds token id 7, the vocabulary has ids 0 to 4"
+    assert caught.value.body["param"] == "input"
+
+
 def test_blaming_leaves_other_errors_alone() -> None:
     with pytest.raises(ApiError) as caught, blaming("prompt"):
         raise EmptyPrompt
