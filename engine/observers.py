@@ -1,6 +1,6 @@
 """Observers: who is told of every step once it is published. Without any, no step does anything for them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Reversible
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,7 +34,7 @@ class Observers:
         wanted = any(observer.with_tables for observer in self._observers)
         return issued_blocks(plan, roster, tables) if wanted else {}
 
-    def tell(self, issued: Issued, advances: Iterable[Advance]) -> None:
+    def tell(self, issued: Issued, advances: Reversible[Advance]) -> None:
         """Tell everybody of a step that is published."""
         if not self._observers:
             return

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from engine.ledger import Marks, Positions
 
@@ -208,8 +209,7 @@ class TableView:
     blocks: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceView:
+class SequenceView(NamedTuple):  # cheaper to make than a dataclass, and a watcher has all of them made at every look
     """One sequence at one moment. `slot` has its recurrent state; `drafted` is the draft model's own `computed`."""
 
     id: str
@@ -233,8 +233,7 @@ class SequenceView:
         return tuple(block for table in self.tables for block in table.blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(NamedTuple):  # as above: while somebody watches, each step makes one for every sequence
     """What one step did to one sequence.
 
     `planned` is the mark as the step was issued, the others as they stand once it is committed and

@@ -1,6 +1,6 @@
 """What an onlooker sees: the engine at one moment, and one step from the outside. Reads, never writes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Reversible
 from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
@@ -113,11 +113,9 @@ def issued_blocks(plan: Plan, roster: Roster, tables: BlockTables) -> dict[str, 
     return {sequence.id: tables.view(sequence) for sequence in sequences if sequence is not None}
 
 
-def step_record(issued: Issued, advances: Iterable[Advance]) -> StepRecord:
+def step_record(issued: Issued, advances: Reversible[Advance]) -> StepRecord:
     """One step, once its advances are published. A sequence's first advance is the step's own."""
-    by_sequence: dict[str, Advance] = {}
-    for advance in advances:
-        by_sequence.setdefault(advance.sequence, advance)
+    by_sequence = {advance.sequence: advance for advance in reversed(advances)}
     pairs = ((chunk, by_sequence.get(chunk.ticket.sequence)) for chunk in issued.plan.chunks)
     rows = tuple(
         _row(chunk, advance, issued.blocks.get(advance.sequence, ())) for chunk, advance in pairs if advance is not None
@@ -126,22 +124,22 @@ def step_record(issued: Issued, advances: Iterable[Advance]) -> StepRecord:
 
 
 def _row(chunk: Chunk, advance: Advance, tables: OwnedBlocks) -> StepRow:
-    states = chunk.ticket.states
+    states, stop = chunk.ticket.states, chunk.stop
     end = None if advance.delta is None else advance.delta.end
     return StepRow(
         sequence=advance.sequence,
-        planned=chunk.stop,
+        planned=stop,
         computed=advance.marks.computed,
         accepted=advance.marks.accepted,
         published=advance.publish_upto,
-        chunk=(chunk.start, chunk.stop),
+        chunk=(chunk.start, stop),
         tokens=advance.tokens,
         tables=tables,
         slot=None if states is None else states.target,
         checkpoints=() if states is None else states.checkpoints,
         drafts=advance.drafts,
         source=chunk.source,
-        num_kept=num_standing(advance.drafts, advance.tokens),
+        num_kept=num_standing(advance.drafts, advance.tokens) if advance.drafts else 0,
         fed=None if chunk.feed is None else (chunk.feed.start, chunk.feed.stop),
         end=None if end is None else end.reason.value,
     )

@@ -342,7 +342,7 @@ class FakeEngine:
         units = bytearray(self.info.cache.num_blocks)
         units[: len(self.opened)] = b"\1" * len(self.opened)
         tables: dict[str, tuple[UnitTable, ...]] = {view.id: (UnitTable(0, (0, 3)),) for view in shown.sequences}
-        sequences = tuple(replace(view, tables=()) for view in shown.sequences)
+        sequences = tuple(view._replace(tables=()) for view in shown.sequences)
         return Look(float(self.num_looks), replace(shown, sequences=sequences), bytes(units), b"", tables)
 
     def unit(self, unit: int) -> UnitView | None:

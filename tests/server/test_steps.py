@@ -21,8 +21,8 @@ from server.steps import (
 
 PREFILL = StepRow("a/0", 6, 6, 7, 7, (0, 6), (42,), (TableView(0, 0, ((0, 1), (1, 1))),))
 DECODE = StepRow("a/0", 7, 7, 8, 8, (6, 7), (43,), (TableView(0, 0, ((0, 1), (1, 1))),))
-VERIFIED = replace(  # four drafts, of which one was kept
-    DECODE, planned=11, computed=8, accepted=9, published=9, chunk=(6, 11), tokens=(42, 43), drafts=(42, 42, 42, 42),
+VERIFIED = DECODE._replace(  # four drafts, of which one was kept
+    planned=11, computed=8, accepted=9, published=9, chunk=(6, 11), tokens=(42, 43), drafts=(42, 42, 42, 42),
     source="prediction",
     num_kept=1,
 )  # fmt: skip
@@ -96,22 +96,22 @@ def test_json_has_one_object_a_sequence_and_step() -> None:
 
 
 def test_the_blocks_of_several_groups_stand_apart_and_tell_how_many_a_window_gave_back() -> None:
-    row = replace(DECODE, tables=GROUPS)
+    row = DECODE._replace(tables=GROUPS)
 
     assert places(row) == f"0-1{TIMES}2 2 | 2 gone 9"
     assert places(DECODE) == "0-1"
-    assert places(replace(DECODE, tables=(TableView(0, 3, ()),))) == "3 gone -"
+    assert places(DECODE._replace(tables=(TableView(0, 3, ()),))) == "3 gone -"
 
 
 def test_a_recurrent_sequence_shows_its_slot_and_the_checkpoints_that_were_taken() -> None:
-    row = replace(PREFILL, slot=2, checkpoints=((4, 3), (8, 0)))
+    row = PREFILL._replace(slot=2, checkpoints=((4, 3), (8, 0)))
 
     assert places(row) == "0-1 | state 2 checkpoint 3 at 4 checkpoint 0 at 8"
-    assert places(replace(row, tables=(), checkpoints=())) == "state 2"
+    assert places(row._replace(tables=(), checkpoints=())) == "state 2"
 
 
 def test_json_has_tables_and_slots_only_where_the_cache_has_groups_and_states() -> None:
-    record = StepRecord(3, (replace(PREFILL, tables=GROUPS, slot=2, checkpoints=((4, 3),)),))
+    record = StepRecord(3, (PREFILL._replace(tables=GROUPS, slot=2, checkpoints=((4, 3),)),))
 
     (shown,) = (json.loads(line) for line in objects(record, MIXED))
     (plain,) = (json.loads(line) for line in objects(StepRecord(3, (PREFILL,)), ONE_GROUP))
@@ -142,7 +142,7 @@ def test_a_rejection_is_told_whole() -> None:
 
 
 def test_a_draft_that_was_kept_whole_rolls_nothing_back() -> None:
-    kept = replace(VERIFIED, planned=8, chunk=(6, 8), drafts=(42,))
+    kept = VERIFIED._replace(planned=8, chunk=(6, 8), drafts=(42,))
 
     _, verdict = lines(StepRecord(4, (kept,)), num_positions=12, text_of=text_of)
 
@@ -158,7 +158,7 @@ def test_json_tells_a_draft_only_where_there_was_one() -> None:
 
 
 def test_what_the_draft_model_computed_is_told() -> None:
-    record = StepRecord(3, (replace(VERIFIED, source="draft_model", fed=(2, 7)),))
+    record = StepRecord(3, (VERIFIED._replace(source="draft_model", fed=(2, 7)),))
 
     _, fed, verdict = lines(record, num_positions=12, text_of=text_of)
     (shown,) = (json.loads(line) for line in objects(record, ONE_GROUP))

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 from engine.stats import StepRecord, StepRow
 from server.timelines import MAX_FALLEN, Timelines
 
@@ -13,7 +11,7 @@ def record(step: int, *rows: StepRow) -> StepRecord:
 def test_a_timeline_has_the_steps_of_one_sequence_in_order() -> None:
     timelines = Timelines()
 
-    timelines.note(record(1, ROW, replace(ROW, sequence="two/0")))
+    timelines.note(record(1, ROW, ROW._replace(sequence="two/0")))
     timelines.note(record(2, ROW))
 
     [timeline] = timelines.of("one")
@@ -27,7 +25,7 @@ def test_a_request_has_the_timelines_of_its_prompts_and_choices_and_of_no_others
     timelines = Timelines()
     sequences = ("one/0", "one/1", "one-0/0", "one-1/0", "ones/0", "on/0")
 
-    timelines.note(record(1, *(replace(ROW, sequence=sequence) for sequence in sequences)))
+    timelines.note(record(1, *(ROW._replace(sequence=sequence) for sequence in sequences)))
 
     assert [timeline.sequence for timeline in timelines.of("one")] == ["one/0", "one/1", "one-0/0", "one-1/0"]
     assert timelines.of("two") == []
@@ -39,7 +37,7 @@ def test_of_what_was_under_way_the_first_steps_are_missing() -> None:
 
     timelines.begin(["one/0"])
     before = timelines.of("one")
-    timelines.note(record(2, ROW, replace(ROW, sequence="two/0")))
+    timelines.note(record(2, ROW, ROW._replace(sequence="two/0")))
 
     assert before == []
     assert [timeline.complete for timeline in (*timelines.of("one"), *timelines.of("two"))] == [False, True]
@@ -48,11 +46,11 @@ def test_of_what_was_under_way_the_first_steps_are_missing() -> None:
 def test_of_too_much_the_sequence_goes_whose_last_step_is_longest_ago() -> None:
     timelines = Timelines(max_rows=4)
     for step, sequence in enumerate(("one/0", "two/0", "one/0", "three/0", "one/0")):
-        timelines.note(record(step, replace(ROW, sequence=sequence)))
+        timelines.note(record(step, ROW._replace(sequence=sequence)))
 
     assert timelines.of("two") == []
     assert [each.step for each in timelines.of("one")[0].rows] == [0, 2, 4]
-    timelines.note(record(9, replace(ROW, sequence="two/0")))
+    timelines.note(record(9, ROW._replace(sequence="two/0")))
     assert [timeline.complete for timeline in timelines.of("two")] == [False]
 
 
@@ -70,7 +68,7 @@ def test_however_many_sequences_there_were_a_bounded_number_is_remembered() -> N
     timelines = Timelines(max_rows=1)
 
     for number in range(5000):
-        timelines.note(record(number, replace(ROW, sequence=f"{number}/0")))
+        timelines.note(record(number, ROW._replace(sequence=f"{number}/0")))
 
     assert len(timelines._cut) <= 4096
     assert len(timelines._timelines) == 1
@@ -78,10 +76,10 @@ def test_however_many_sequences_there_were_a_bounded_number_is_remembered() -> N
 
 def test_drafts_that_fell_are_numbered_and_those_that_stood_are_none() -> None:
     timelines = Timelines()
-    drafted = replace(ROW, drafts=(7, 8, 9), source="prediction")
+    drafted = ROW._replace(drafts=(7, 8, 9), source="prediction")
 
-    timelines.note(record(1, replace(drafted, num_kept=3)))
-    timelines.note(record(2, replace(drafted, num_kept=1), replace(drafted, num_kept=0)))
+    timelines.note(record(1, drafted._replace(num_kept=3)))
+    timelines.note(record(2, drafted._replace(num_kept=1), drafted._replace(num_kept=0)))
 
     assert timelines.num_fallen == 2
     assert [(each.number, each.step, each.row.num_kept) for each in timelines.fallen(0, 2)] == [(1, 2, 1), (2, 2, 0)]
@@ -92,6 +90,6 @@ def test_drafts_that_fell_are_numbered_and_those_that_stood_are_none() -> None:
 def test_a_bounded_number_of_fallen_drafts_is_kept() -> None:
     timelines = Timelines(max_rows=8)
     for step in range(MAX_FALLEN + 5):
-        timelines.note(record(step, replace(ROW, drafts=(7,))))
+        timelines.note(record(step, ROW._replace(drafts=(7,))))
 
     assert len(timelines.fallen(0, timelines.num_fallen)) == MAX_FALLEN

@@ -20,7 +20,7 @@ def body_of(cache: CacheInfo, tables: tuple[TableView, ...], *, slot: int | None
     (view,) = shown.sequences
     counts = tuple(BlockCounts(4, 1 + index, 2, 3) for index in range(len(cache.groups)))
     slots = BlockCounts(free=1, allocated=1, shared=0, cached=2)
-    sequences = (replace(view, tables=tables, slot=slot),)
+    sequences = (view._replace(tables=tables, slot=slot),)
     return ledger_body(replace(INFO, cache=cache), replace(shown, groups=counts, slots=slots, sequences=sequences))
 
 

@@ -34,7 +34,7 @@ def test_without_its_beginning_a_timeline_does_not_know_the_prompt() -> None:
 
 
 def test_a_prompt_in_several_chunks_counts_its_tokens_before_the_first_output() -> None:
-    chunk = replace(FIRST, planned=3, computed=3, accepted=5, chunk=(0, 3), tokens=())
+    chunk = FIRST._replace(planned=3, computed=3, accepted=5, chunk=(0, 3), tokens=())
 
     body = timeline_body(timeline(chunk, FIRST), after=0, text_of=None)
 
