@@ -1,4 +1,4 @@
-"""Load: streams, repeated prompts, guesses, refusals and clients that leave, until it is told to stop."""
+"""Load: streams, repeated prompts, guesses, grammars, refusals and clients that leave, until it is told to stop."""
 
 import asyncio
 import threading
@@ -31,6 +31,7 @@ async def _all_kinds(url: str, model: str, done: threading.Event) -> None:
         for number in range(3):
             group.create_task(_ask(client, model, number, done))
         group.create_task(_guess(client, model, done))
+        group.create_task(_match(client, model, done))
         group.create_task(_be_refused(client, model, done))
         group.create_task(_leave(client, model, done))
 
@@ -53,6 +54,18 @@ async def _guess(client: httpx.AsyncClient, model: str, done: threading.Event) -
         prediction = {"type": "content", "content": guess}
         answer = (await client.post("/v1/chat/completions", json=body | {"prediction": prediction})).raise_for_status()
         guess = answer.json()["choices"][0]["message"]["content"] or "none"
+
+
+async def _match(client: httpx.AsyncClient, model: str, done: threading.Event) -> None:
+    """A grammar that is new, the same again, and one that is refused."""
+    body = {"model": model, "prompt": STEM, "max_tokens": 24, "temperature": 1.0}
+    number = 0
+    while not done.is_set():
+        number += 1
+        for regex in (f"{number} [a-z ]+",) * 2:
+            (await client.post("/v1/completions", json=body | {"guided_regex": regex})).raise_for_status()
+        await client.post("/v1/completions", json=body | {"guided_regex": "("})
+        await asyncio.sleep(0.2)
 
 
 async def _be_refused(client: httpx.AsyncClient, model: str, done: threading.Event) -> None:

@@ -49,8 +49,8 @@ class Prometheus:
 
     def _answers(self, expr: str) -> bool:
         try:
-            return bool(self.query(expr))
-        except httpx.TransportError:  # it has not begun to listen
+            return self._client.get("/-/ready").is_success and bool(self.query(expr))
+        except httpx.TransportError:  # it has not begun to listen; once it has, it takes a moment until it is ready
             return False
 
     def _get(self, path: str, parameters: dict[str, str]) -> Any:  # JSON by its nature
