@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from starlette.requests import Request
 
 from server.errors import ApiError
+from server.neighbours import refuse_foreign
 from server.wire.base import Wire
 
 MAX_INLINE_BYTES = 64 * 1024  # a larger body is checked on a thread, so that streams go on meanwhile
@@ -36,7 +37,9 @@ async def read_body(request: Request, model: type[W], *, max_depth: int) -> W:
 
 def parse_body(data: bytes, model: type[W], *, max_depth: int) -> W:
     """`data` as `model`, or an ApiError."""
-    return validated(_object_of(data, max_depth), model)
+    fields = _object_of(data, max_depth)
+    refuse_foreign(fields, model)
+    return validated(fields, model)
 
 
 def validated(fields: Mapping[str, object], model: type[W]) -> W:

@@ -38,6 +38,8 @@ def check(body: ConversationFields) -> None:
         return
     if body.prompt is not None:
         raise unsupported("prompt", "no prompts are kept here")
+    if body.context_management:
+        raise unsupported("context_management", "no conversation is made shorter here")
     if body.background and body.store is False:
         raise wrong("background", "needs `store`: a response that is not kept can't be asked for later")
 

@@ -52,8 +52,9 @@ async def _prompt_of(loaded: Loaded, body: TokenizeRequest) -> Prompt:
             variables=loaded.dialect.effort(body.reasoning_effort),
         )
     if body.prompt is not None:
-        if body.tools:
-            raise wrong("tools", "needs `messages`")
+        for name in ("tools", "chat_template", "chat_template_kwargs"):
+            if getattr(body, name):
+                raise wrong(name, "needs `messages`")
         return await text_prompt(loaded.tokenizer, body.prompt, add_special=body.add_special_tokens is not False)
     raise wrong("prompt", "is required, or `messages`")
 

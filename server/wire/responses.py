@@ -200,6 +200,7 @@ class ResponsesRequest(ConversationFields):
     safety_identifier: str | None = None
     user: str | None = None
     prompt: object = Field(default=None, description="refused")
+    context_management: object = Field(default=None, description="refused")
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = Field(default=None, description="any 64-bit integer")
     stop: Stop | None = None

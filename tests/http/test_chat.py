@@ -282,7 +282,7 @@ async def test_what_asks_for_nothing_and_what_is_unknown_is_accepted() -> None:
             guided_json=None,
             background=False,
             truncate_prompt_tokens=5,
-            echo=True,
+            echo=False,
             chat_template=None,
         ),
         engine=engine,

@@ -107,6 +107,8 @@ async def test_a_text_that_takes_gigabytes_to_tokenize_is_refused_with_the_numbe
     [
         ("/tokenize", {}, "prompt"),
         ("/tokenize", {"prompt": "x", "tools": TOOLS}, "tools"),
+        ("/tokenize", {"prompt": "x", "chat_template": "x"}, "chat_template"),
+        ("/tokenize", {"prompt": "x", "chat_template_kwargs": {"a": 1}}, "chat_template_kwargs"),
         ("/tokenize", {"messages": [{"role": "user", "content": "x"}], "tool_choice": "required"}, "tool_choice"),
         ("/tokenize", {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}, "messages"),
         ("/tokenize", {"prompt": 5}, "prompt"),

@@ -286,6 +286,8 @@ UNSUPPORTED_CHAT: list[tuple[Body, str]] = [
     ({"modalities": ["text", "audio"]}, "modalities"),
     ({"web_search_options": {}}, "web_search_options"),
     ({"tool_choice": "none", "function_call": {"name": "f"}}, "function_call"),
+    ({"prompt": "hi"}, "prompt"),
+    ({"max_output_tokens": 5}, "max_output_tokens"),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
         "messages[0].content[0]",
@@ -299,6 +301,10 @@ UNSUPPORTED_TEXT: list[tuple[Body, str]] = [
     ({"suffix": "end"}, "suffix"),
     ({"best_of": 2}, "best_of"),
     ({"best_of": 3, "n": 2}, "best_of"),
+    ({"chat_template": "{{ messages }}"}, "chat_template"),
+    ({"chat_template_kwargs": {"a": 1}}, "chat_template_kwargs"),
+    ({"tools": FUNCTION}, "tools"),
+    ({"messages": [{"role": "user", "content": "hi"}]}, "messages"),
 ]
 
 

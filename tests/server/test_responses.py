@@ -136,6 +136,7 @@ def test_an_error_without_a_field_stays_as_it_is() -> None:
     ("fields", "param"),
     [
         ({"conversation": "conv_1"}, "conversation"),
+        ({"context_management": [{"type": "compaction"}]}, "context_management"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"background": True, "store": False}, "background"),
     ],
