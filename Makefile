@@ -127,7 +127,7 @@ bench-drafts: $(INSTALLED_DEV) $(FETCHED) ## measure what drafts save, and what 
 bench-structure: $(INSTALLED_DEV) $(FETCHED) ## measure what a grammar costs the model's speed
 	$(VENV)/bin/python -m benchmarks.bench_structure --model '$(MODEL)' $(ARGS)
 
-bench-watch: $(INSTALLED_DEV) $(FETCHED) ## measure what watching costs the streams, in less than four minutes
+bench-watch: $(INSTALLED_DEV) $(FETCHED) ## measure what watching costs the streams, in some four minutes
 	$(VENV)/bin/python -m benchmarks.bench_watch --model '$(MODEL)' $(ARGS)
 
 clean: ## remove everything that was installed, fetched or cached
