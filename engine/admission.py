@@ -7,7 +7,9 @@ from itertools import takewhile
 
 from engine.cache.hits import Match
 from engine.cache.tables import BlockTables
+from engine.course import Event, Loss
 from engine.errors import ContextTooLong, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
+from engine.preemption import preempt
 from engine.request import Request
 from engine.roster import Roster
 from engine.sequence import Sequence, State
@@ -117,22 +119,21 @@ class Admission:
         for sequence in list(self._roster):
             if sequence.parked and sequence.state is not State.PARKED:
                 if sequence.held.anything:
-                    self._tables.preempt(sequence)
-                    self._stats.rollbacks["parked"] += 1
-                self._roster.move(sequence, State.PARKED)
+                    self._take_cache(sequence, Loss.PARKED)
+                self._roster.move(sequence, State.PARKED, Event.PARKED)
         for sequence in [parked for parked in self._roster.parked if not parked.parked]:
-            self._roster.move(sequence, State.WAITING)
+            self._roster.move(sequence, State.WAITING, Event.UNPARKED)
 
     def settle_pauses(self) -> None:
         """Pause whose stream is full; let the others go on, with a seat if they still have their cache."""
         for sequence in list(self._roster):
             if sequence.stalled and sequence.state not in (State.PAUSED, State.PARKED):
-                self._roster.move(sequence, State.PAUSED)
+                self._roster.move(sequence, State.PAUSED, Event.PAUSED)
         for sequence in [paused for paused in self._roster.paused if not paused.stalled]:
             if not sequence.held.anything:
-                self._roster.move(sequence, State.WAITING)
+                self._roster.move(sequence, State.WAITING, Event.UNPAUSED)
             elif self._has_seat:
-                self._roster.move(sequence, State.RUNNING)
+                self._roster.move(sequence, State.RUNNING, Event.RESUMED)
 
     @property
     def _has_seat(self) -> bool:
@@ -170,21 +171,21 @@ class Admission:
             victim = next((paused for paused in reversed(self._roster.paused) if paused.held.anything), None)
             if victim is None:
                 return False
-            self._take_cache(victim)
+            self._take_cache(victim, Loss.ROOM)
         return True
 
-    def _take_cache(self, paused: Sequence) -> None:
-        self._tables.preempt(paused)
-        self._stats.preemptions += 1
-        self._stats.rollbacks["preempted"] += 1
+    def _take_cache(self, sequence: Sequence, why: Loss) -> None:
+        preempt(sequence, why, roster=self._roster, tables=self._tables, stats=self._stats)
 
     def _start(self, sequence: Sequence, match: Match, now: float) -> None:
         self._tables.seat(sequence, match)
         sequence.ledger.admit(match.num_positions, self._tables.drafted_upto(sequence))
+        event = Event.RESUMED
         if sequence.cached_tokens is None:
+            event = Event.ADMITTED
             sequence.cached_tokens = match.num_positions
             sequence.admitted_at = now
             self._stats.queue.observe(now - sequence.arrived_at)
             self._stats.prefix_queries += sequence.num_prompt
             self._stats.prefix_hits += match.num_positions
-        self._roster.move(sequence, State.RUNNING)
+        self._roster.move(sequence, State.RUNNING, event, cached=match.num_positions)

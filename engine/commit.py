@@ -5,10 +5,12 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from engine.cache.tables import BlockTables
+from engine.course import Event, Loss
 from engine.draft.drafts import Drafts
 from engine.errors import EngineError
 from engine.grammar.grammars import Grammars
 from engine.ledger import Accepted, Computed
+from engine.preemption import preempt
 from engine.request import Delta, End, FinishReason, OutputToken, TokenLogprob
 from engine.roster import Roster
 from engine.sequence import Sequence, State
@@ -70,10 +72,10 @@ class Commit:
 
     def _drop(self, sequence: Sequence | None) -> None:
         """Let nothing come of a result. What its chunk wrote is unknown, so the sequence starts again."""
-        self._stats.rollbacks["stale"] += 1
-        if sequence is not None and sequence.ledger.in_flight:
-            self._tables.preempt(sequence)
-            self._roster.move(sequence, State.WAITING)
+        if sequence is None or not sequence.ledger.in_flight:
+            self._stats.rollbacks["stale"] += 1
+            return
+        preempt(sequence, Loss.STALE, roster=self._roster, tables=self._tables, stats=self._stats)
 
     def _apply(self, sequence: Sequence, chunk: Chunk, result: ChunkResult, now: float) -> Advance:
         output, fed_upto = self._output_of(sequence), _fed_upto(chunk, sequence)
@@ -145,7 +147,7 @@ class Commit:
         delta = _delta(sequence, output, end)
         if end is not None:
             self._tables.release(sequence)
-            self._roster.move(sequence, State.FINISHED)
+            self._roster.move(sequence, State.FINISHED, Event.ENDED, reason=end.reason.value, error=end.error)
             self._drafts.forget(sequence)
             self._grammars.forget(sequence)
             del self._outputs[sequence.id]

@@ -10,6 +10,7 @@ from config.settings import EngineSettings
 from engine.admission import Admission
 from engine.cache.tables import BlockTables
 from engine.commit import Commit
+from engine.course import Course, Loss, Moment
 from engine.draft.drafts import Drafts, MakeSource
 from engine.errors import Draining, EngineStopped, GrammarRefused, StepFailed
 from engine.grammar.grammars import Grammars, no_grammars
@@ -17,10 +18,10 @@ from engine.holding import slot_view, unit_view
 from engine.observers import Observers
 from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
+from engine.preemption import preempt
 from engine.publish import Publisher
 from engine.request import FinishReason, Grammar, Request
 from engine.roster import Roster
-from engine.sequence import State
 from engine.stats import Look, ModelInfo, Snapshot, Stats, StepRecord, UnitView
 from engine.step import Advance, Plan, Runner, StepResult
 from engine.stream import DeltaStream
@@ -54,7 +55,8 @@ class Engine:
         self._settings = settings
         self._clock = clock
         self._stats = Stats()
-        self._roster = Roster(clock=clock)
+        self._observers = Observers()
+        self._roster = Roster(clock=clock, hear=self._observers.hear)
         self._admission = Admission(
             tables=tables,
             roster=self._roster,
@@ -85,7 +87,6 @@ class Engine:
         self._publisher = Publisher()
         self._unpublished: list[Advance] = []
         self._issued: Issued | None = None  # the last committed step, until published
-        self._observers = Observers()
         self._wake = asyncio.Event()
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -169,12 +170,23 @@ class Engine:
         """What a slot of recurrent states holds now; None where it is free."""
         return slot_view(slot, self._roster, self._tables)
 
-    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
+    def courses(self) -> dict[str, Course]:
+        """What has befallen each unfinished sequence so far, by its id; the first to arrive comes first."""
+        return {sequence.id: sequence.course for sequence in self._roster}
+
+    def observe(
+        self,
+        note: Callable[[StepRecord], None],
+        *,
+        with_tables: bool = True,
+        hear: Callable[[str, Moment], None] | None = None,
+    ) -> Callable[[], None]:
         """Call `note` with a record of every step once it is published, until what is returned is called.
 
-        With block tables, unless nobody wants them: they are made for each step.
+        With block tables, unless nobody wants them: they are made for each step. What befalls a sequence between
+        steps is told to `hear` at once, with the sequence's id.
         """
-        return self._observers.add(note, with_tables=with_tables)
+        return self._observers.add(note, with_tables=with_tables, hear=hear)
 
     def drain(self) -> None:
         """Finish what there is and take no more; what is parked ends, since nobody waits for it."""
@@ -277,9 +289,7 @@ class Engine:
             assert sequence is not None, "nothing ends while a step is in flight"
             sequence.failures += 1
             sequence.failed_upto = chunk.stop
-            self._tables.preempt(sequence)
-            self._stats.rollbacks["step_failed"] += 1
-            self._roster.move(sequence, State.WAITING)
+            preempt(sequence, Loss.STEP_FAILED, roster=self._roster, tables=self._tables, stats=self._stats)
             if sequence.failures >= MAX_FAILURES and len(plan.chunks) == 1:
                 failure = StepFailed(request_id=sequence.request.id, cause=f"{type(error).__name__}: {error}")
                 self._unpublished.append(self._commit.end(sequence, FinishReason.ERROR, failure))

@@ -1,11 +1,13 @@
-"""Observers: who is told of every step once it is published. Without any, no step does anything for them."""
+"""Observers: who is told of every step once it is published, and of what befalls sequences. Without any, nobody."""
 
 from collections.abc import Callable, Mapping, Reversible
 from dataclasses import dataclass
 from functools import partial
 
 from engine.cache.tables import BlockTables
+from engine.course import Moment
 from engine.roster import Roster
+from engine.sequence import Sequence
 from engine.stats import StepRecord
 from engine.step import Advance, Plan
 from engine.view import Issued, OwnedBlocks, issued_blocks, step_record
@@ -15,6 +17,7 @@ from engine.view import Issued, OwnedBlocks, issued_blocks, step_record
 class _Observer:
     note: Callable[[StepRecord], None]
     with_tables: bool
+    hear: Callable[[str, Moment], None] | None
 
 
 class Observers:
@@ -23,9 +26,15 @@ class Observers:
     def __init__(self) -> None:
         self._observers: list[_Observer] = []
 
-    def add(self, note: Callable[[StepRecord], None], *, with_tables: bool) -> Callable[[], None]:
-        """Call `note` with every record, until what is returned is called."""
-        observer = _Observer(note, with_tables)
+    def add(
+        self,
+        note: Callable[[StepRecord], None],
+        *,
+        with_tables: bool,
+        hear: Callable[[str, Moment], None] | None = None,
+    ) -> Callable[[], None]:
+        """Call `note` with every record and `hear` with every moment, until what is returned is called."""
+        observer = _Observer(note, with_tables, hear)
         self._observers.append(observer)
         return partial(self._observers.remove, observer)
 
@@ -41,3 +50,9 @@ class Observers:
         record = step_record(issued, advances)
         for observer in tuple(self._observers):
             observer.note(record)
+
+    def hear(self, sequence: Sequence, moment: Moment) -> None:
+        """Tell whoever wants to know what befell a sequence."""
+        for observer in tuple(self._observers):
+            if observer.hear is not None:
+                observer.hear(sequence.id, moment)

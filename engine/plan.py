@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
+from engine.course import Loss
 from engine.draft.drafts import Drafts
 from engine.drafting import DraftRoom, Grant, add_drafts
 from engine.ledger import Planned
 from engine.pace import Pace, Prices, as_streams
+from engine.preemption import preempt
 from engine.roster import Roster
-from engine.sequence import Sequence, State
+from engine.sequence import Sequence
 from engine.stats import Stats
 from engine.step import Choose, Chunk, Plan, Pool, Score, Ticket
 
@@ -193,11 +195,7 @@ def reserve(
 ) -> Plan:
     """Take the victims' caches, reserve every block that the step needs, raise `planned`; build the plan."""
     for victim in decision.victims:
-        tables.preempt(victim)
-        stats.preemptions += 1
-        stats.rollbacks["preempted"] += 1
-        if victim.state is State.RUNNING:
-            roster.move(victim, State.WAITING)
+        preempt(victim, Loss.ROOM, roster=roster, tables=tables, stats=stats)
     tables.reserve([(grant.sequence, grant.upto, grant.num_drafts) for grant in decision.grants])
     return Plan(number, tuple(_issue(grant, incarnation, tables) for grant in decision.grants))
 

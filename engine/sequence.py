@@ -97,7 +97,7 @@ class Sequence:
         self.failures = 0  # steps that failed with it, since it last got past them
         self.failed_upto = 0  # where the last of these would have brought it
         self.state = State.WAITING
-        self.moments: list[Moment] = []  # the first changes of state
+        self.moments: list[Moment] = []  # the first of what befell it
         self.aborted = False
         self.abort_error: EngineError | None = None  # why, where the client did not simply leave
         self.stalled = False

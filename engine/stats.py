@@ -240,8 +240,7 @@ class StepRow(NamedTuple):  # as above: while somebody watches, each step makes 
     published. `tables` are as they were when the step was issued; `slot` had
     the recurrent state, and `checkpoints` are the (position, slot) that the step wrote besides.
     The last tokens of the chunk were `drafts` by `source`, and the first `num_kept` of them stood. Of accepted tokens
-    the draft model computed the positions `fed`, beside them those of all its guesses but the last. `end` is why the
-    sequence ended with the step, if it did.
+    the draft model computed the positions `fed`, beside them those of all its guesses but the last.
     """
 
     sequence: str
@@ -258,7 +257,6 @@ class StepRow(NamedTuple):  # as above: while somebody watches, each step makes 
     source: str = ""
     num_kept: int = 0
     fed: tuple[int, int] | None = None
-    end: str | None = None
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:

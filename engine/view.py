@@ -125,7 +125,6 @@ def step_record(issued: Issued, advances: Reversible[Advance]) -> StepRecord:
 
 def _row(chunk: Chunk, advance: Advance, tables: OwnedBlocks) -> StepRow:
     states, stop = chunk.ticket.states, chunk.stop
-    end = None if advance.delta is None else advance.delta.end
     return StepRow(
         sequence=advance.sequence,
         planned=stop,
@@ -141,5 +140,4 @@ def _row(chunk: Chunk, advance: Advance, tables: OwnedBlocks) -> StepRow:
         source=chunk.source,
         num_kept=num_standing(advance.drafts, advance.tokens) if advance.drafts else 0,
         fed=None if chunk.feed is None else (chunk.feed.start, chunk.feed.stop),
-        end=None if end is None else end.reason.value,
     )

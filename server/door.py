@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from engine.course import Course
+from engine.course import Course, Moment
 from engine.request import Delta, Grammar, Request
 from engine.stats import Look, ModelInfo, Snapshot, StepRecord, UnitView
 from engine.text import Tokenizer, Vocabulary
@@ -78,8 +78,18 @@ class EngineDoor(Protocol):
         """What a slot of recurrent states holds now; None where it is free."""
         ...
 
-    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
-        """Have every step noted, until what is returned is called."""
+    def courses(self) -> dict[str, Course]:
+        """What has befallen each unfinished sequence so far."""
+        ...
+
+    def observe(
+        self,
+        note: Callable[[StepRecord], None],
+        *,
+        with_tables: bool = True,
+        hear: Callable[[str, Moment], None] | None = None,
+    ) -> Callable[[], None]:
+        """Have every step noted, and what befalls sequences heard, until what is returned is called."""
         ...
 
 

@@ -89,8 +89,8 @@ class Lookout:
             self._lingering.cancel()
             self._lingering = None
         if self._stop_noting is None:
-            self.timelines.begin(view.id for view in engine.look().snapshot.sequences if view.cached_tokens is not None)
-            self._stop_noting = engine.observe(self.timelines.note, with_tables=False)
+            self.timelines.begin(engine.courses())
+            self._stop_noting = engine.observe(self.timelines.note, with_tables=False, hear=self.timelines.hear)
 
     def _end(self) -> None:
         """Nobody came back."""
@@ -98,7 +98,7 @@ class Lookout:
         self._lingering = None
         self._stop_noting()
         self._stop_noting = None
-        self.timelines.begin(())
+        self.timelines.begin({})
 
     def close(self) -> None:
         """The engine has ended: one last look, for all who watch still."""

@@ -1,14 +1,17 @@
-"""Timelines: the last steps of every sequence, and the last drafts that fell, while somebody watches."""
+"""Timelines: sequences' last steps and what befell them in between, and drafts that fell, while somebody watches."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.course import Course, Event, Moment
 from engine.stats import StepRecord, StepRow
 from server.requests import is_of
 
 MAX_ROWS = 20_000  # of all timelines: some 10 MB, and the last half minute of sixteen fast streams
+MAX_TIMELINES = 4096
+MAX_MOMENTS = 64  # of a timeline, the last ones
 MAX_FALLEN = 256  # drafts; a watcher that reads slower than they fall misses some
 MAX_CUT = 4096  # sequences of which is known that their first steps are gone
 
@@ -33,30 +36,47 @@ class Fallen:
 
 @dataclass(slots=True)
 class Timeline:
-    """The steps of one sequence, the oldest first; `complete` if none is missing."""
+    """The steps of one sequence, the oldest first; `complete` if none is missing. And the last of what befell it."""
 
     sequence: str
     complete: bool
     rows: list[TimedRow] = field(default_factory=list)
+    num_moments: int = 0  # as many as there were
+    moments: deque[Moment] = field(default_factory=lambda: deque(maxlen=MAX_MOMENTS))
+
+    @property
+    def end(self) -> Moment | None:
+        """How it ended, if it has."""
+        last = self.moments[-1] if self.moments else None
+        return last if last is not None and last.event is Event.ENDED else None
+
+    def add(self, moment: Moment) -> None:
+        """One more thing befell it."""
+        self.moments.append(moment)
+        self.num_moments += 1
 
 
 class Timelines:
-    """Notes every step. Of what is too much, the sequence goes first that had no step for longest."""
+    """Notes steps and hears of the rest. Of what is too much, the sequence goes first whose last is longest ago."""
 
-    def __init__(self, *, max_rows: int = MAX_ROWS) -> None:
+    def __init__(self, *, max_rows: int = MAX_ROWS, max_timelines: int = MAX_TIMELINES) -> None:
         self._max_rows = max_rows
-        self._timelines: OrderedDict[str, Timeline] = OrderedDict()  # the one with the latest step comes last
+        self._max_timelines = max_timelines
+        self._timelines: OrderedDict[str, Timeline] = OrderedDict()  # the latest that something befell comes last
         self._cut: OrderedDict[str, None] = OrderedDict()
         self._num_rows = 0
         self._fallen: deque[Fallen] = deque(maxlen=MAX_FALLEN)
         self.num_fallen = 0
 
-    def begin(self, under_way: Iterable[str]) -> None:
-        """Start with nothing; of sequences that are `under_way` the first steps are not seen."""
+    def begin(self, courses: Mapping[str, Course]) -> None:
+        """Start with what befell the sequences that there are; of those that have run, the first steps are not seen."""
         self._timelines.clear()
         self._fallen.clear()
         self._num_rows = 0
-        self._cut = OrderedDict.fromkeys(under_way)
+        self._cut = OrderedDict.fromkeys(id for id, course in courses.items() if course.admitted_at is not None)
+        for id, course in reversed(list(courses.items())):  # who came first has the next step
+            for moment in course.moments:
+                self.hear(id, moment)
 
     def note(self, record: StepRecord) -> None:
         """Add a step."""
@@ -67,6 +87,12 @@ class Timelines:
                 self.num_fallen += 1
                 self._fallen.append(Fallen(self.num_fallen, record.step, row))
         while self._num_rows > self._max_rows:
+            self._shed()
+
+    def hear(self, sequence: str, moment: Moment) -> None:
+        """Add what befell a sequence."""
+        self._timeline(sequence).add(moment)
+        if len(self._timelines) > self._max_timelines:
             self._shed()
 
     def _timeline(self, sequence: str) -> Timeline:
@@ -80,7 +106,8 @@ class Timelines:
         if len(self._timelines) > 1:
             sequence, timeline = self._timelines.popitem(last=False)
             self._num_rows -= len(timeline.rows)
-            self._note_cut(sequence)
+            if timeline.rows:
+                self._note_cut(sequence)
             return
         (timeline,) = self._timelines.values()
         num_gone = (len(timeline.rows) + 1) // 2

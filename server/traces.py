@@ -15,7 +15,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from engine.course import Course
+from engine.course import Course, Event, Moment
 from server.exchange import MAX_TOLD_PATH, Exchange, endpoint_of, error_of
 from server.logs import Log
 from server.recorder import Endpoint, Outcome
@@ -200,23 +200,20 @@ def _events(tally: Tally) -> list[tuple[str, float, Attributes]]:
 
 
 def _events_of(course: Course, number: int) -> Iterator[tuple[str, float, Attributes]]:
-    """Changes of state, under the names that they have for who looks from outside."""
+    """What befell it, but for its coming, with which the span begins, and its end, which the span's own event tells."""
     which: Attributes = {"tidemark.sequence": number}
-    before = ""
     for moment in course.moments:
-        match moment.state:
-            case "running":
-                if before:
-                    yield "resumed", moment.at, which
-                else:
-                    yield "admitted", moment.at, which | {"tidemark.cached_tokens": course.usage.cached_tokens}
-            case "waiting":
-                yield "unparked" if before == "parked" else "preempted", moment.at, which
-            case "paused" | "parked":
-                yield moment.state, moment.at, which
-        before = moment.state
+        if moment.event not in (Event.QUEUED, Event.ENDED):
+            yield moment.event.value, moment.at, which | dict(_about(moment))
     if course.first_output_at is not None:
         yield "first_token", course.first_output_at, which
+
+
+def _about(moment: Moment) -> Iterator[tuple[str, str | int]]:
+    if moment.cached is not None:
+        yield "tidemark.cached_tokens", moment.cached
+    if moment.reason is not None:
+        yield "tidemark.reason", moment.reason
 
 
 def _end_of(tally: Tally) -> Attributes:

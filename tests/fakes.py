@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from anyio import CancelScope
 
 from config.settings import ModelSettings, Settings
-from engine.course import Course, Moment
+from engine.course import Course, Event, Moment
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
 from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Pooling, Request, TokenLogprob, Usage
@@ -180,7 +179,7 @@ class _Choice:
     @property
     def course(self) -> Course:
         """What has befallen it so far."""
-        moments = (Moment("running", 101.0),)
+        moments = (Moment(Event.ADMITTED, 101.0),)
         first, last = (101.5, 101.0 + 0.5 * self._count) if self._count else (None, None)
         return Course(self._number, self._usage(), 3, 2, 1, 100.0, 101.0, first, last, moments)
 
@@ -274,6 +273,7 @@ class FakeEngine:
     grammars: list[Grammar] = field(default_factory=list)
     grammar_refusal: RequestRefused | None = None
     observers: list[Callable[[StepRecord], None]] = field(default_factory=list)
+    hearers: list[Callable[[str, Moment], None]] = field(default_factory=list)
     num_looks: int = 0
     held: dict[int, UnitView] = field(default_factory=dict)  # what units and slots hold
 
@@ -353,11 +353,33 @@ class FakeEngine:
         """The same."""
         return self.held.get(slot)
 
-    def observe(self, note: Callable[[StepRecord], None], *, with_tables: bool = True) -> Callable[[], None]:
+    def courses(self) -> dict[str, Course]:
+        """What has befallen whatever is open."""
+        return {
+            f"{stream.request.id}/{course.choice}": course
+            for stream in self.opened
+            if not stream.closed
+            for course in stream.courses
+        }
+
+    def observe(
+        self,
+        note: Callable[[StepRecord], None],
+        *,
+        with_tables: bool = True,
+        hear: Callable[[str, Moment], None] | None = None,
+    ) -> Callable[[], None]:
         """Keep who wants to know."""
         assert not with_tables, "nobody needs tables of each step"
+        assert hear is not None, "who notes steps hears of the rest"
         self.observers.append(note)
-        return partial(self.observers.remove, note)
+        self.hearers.append(hear)
+
+        def stop() -> None:
+            self.observers.remove(note)
+            self.hearers.remove(hear)
+
+        return stop
 
 
 def _refuse_as_the_engine_does(request: Request, context: int) -> None:

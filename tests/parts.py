@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence as Run
 
 from engine.admission import Admission
 from engine.commit import Commit
+from engine.course import Loss
 from engine.draft.drafts import Drafts
 from engine.pace import Pace
 from engine.plan import Decision, Limits, plan_step, reserve
+from engine.preemption import preempt
 from engine.request import Grammar, Pooling, Request, Sampling, Stopping
 from engine.roster import Roster
 from engine.sequence import Sequence
@@ -112,6 +114,10 @@ class Parts:
         sequence = self.offer(request)
         self.admit()
         return sequence
+
+    def preempt(self, sequence: Sequence) -> None:
+        """Take a sequence's cache, as for others."""
+        preempt(sequence, Loss.ROOM, roster=self.roster, tables=self.tables, stats=self.stats)
 
     def decide(self) -> Decision:
         """What the next step would compute."""

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from engine.course import Moment
 from engine.stats import Hold, UnitView
+from server.errors import from_engine
 from server.timelines import TimedRow, Timeline
-from server.wire.sight import SlotBody, StepBody, TimelineBody, TokensBody, UnitBody
+from server.wire.sight import EventBody, SlotBody, StepBody, TimelineBody, TokensBody, UnitBody
 
 TextOf = Callable[[int], str]
 
@@ -17,17 +19,36 @@ _STATES: dict[Hold, Literal["allocated", "shared", "cached"]] = {
 
 
 def timeline_body(timeline: Timeline, *, after: int, text_of: TextOf | None) -> TimelineBody:
-    """The steps of a sequence above number `after`; with text where there is a `text_of`."""
-    first, last = timeline.rows[0], timeline.rows[-1]
-    prompt_tokens = first.row.accepted - len(first.row.tokens)
+    """What befell a sequence, and its steps above number `after`; with text where there is a `text_of`."""
+    first = timeline.rows[0].row if timeline.rows and timeline.complete else None
     return TimelineBody(
         sequence=timeline.sequence,
         complete=timeline.complete,
-        ended=last.row.end,
-        prompt_tokens=prompt_tokens if timeline.complete else None,
-        cached_tokens=first.row.chunk[0] if timeline.complete else None,
+        ended=None if timeline.end is None else timeline.end.reason,
+        prompt_tokens=None if first is None else first.accepted - len(first.tokens),
+        cached_tokens=None if first is None else first.chunk[0],
         steps=[_step(each, text_of) for each in timeline.rows if each.step > after],
+        events=[
+            _event(*each) for each in enumerate(timeline.moments, 1 + timeline.num_moments - len(timeline.moments))
+        ],
     )
+
+
+def _event(number: int, moment: Moment) -> EventBody:
+    body = EventBody(
+        number=number,
+        time=round(moment.at, 6),
+        event=moment.event.value,
+    )
+    if moment.reason is not None:
+        body["reason"] = moment.reason
+    if moment.error is not None:
+        body["error"] = from_engine(moment.error).name
+    if moment.cached is not None:
+        body["cached_tokens"] = moment.cached
+    if moment.lost is not None and moment.freed is not None:
+        body["lost"], body["freed"] = moment.lost, moment.freed
+    return body
 
 
 def _step(timed: TimedRow, text_of: TextOf | None) -> StepBody:

@@ -92,13 +92,13 @@ async def get_slot(request: Request, slot: str) -> Response:
     },
 )
 async def get_steps(request: Request, id: str) -> Response:
-    """What each step did to one request, by the id of its answer. Steps are noted while somebody reads the events."""
+    """What each step did to one request, by the id of its answer, and what befell it. Noted while somebody watches."""
     service = Service.of(request)
     loaded = service.loaded()
     after = number_in(request, "after", least=0, default=0)
     timelines = service.lookout.timelines.of(id)
     if not timelines:
-        message = "no step of such a request was noted; they are while somebody reads /ledger/events"
+        message = "nothing of such a request was noted; that is done while somebody reads /ledger/events"
         raise ApiError(404, message, code="request_not_found", param="id")
     text_of = _text_of(service, loaded)
     bodies = [timeline_body(each, after=after, text_of=text_of) for each in timelines]

@@ -186,8 +186,25 @@ class StepBody(TypedDict):
     drafts: NotRequired[TokensBody]
 
 
+class EventBody(TypedDict):
+    """What befell a sequence beside its steps, on their clock. Numbered from 1 for each sequence.
+
+    `cached_tokens` were found in the cache as it came to run. As it was preempted, it had computed `lost` positions,
+    and `freed` units were nobody else's. `reason` says why it was preempted or ended, and `error` with which code.
+    """
+
+    number: int
+    time: float
+    event: Literal["queued", "admitted", "preempted", "paused", "unpaused", "parked", "unparked", "resumed", "ended"]
+    reason: NotRequired[str]
+    error: NotRequired[str]
+    cached_tokens: NotRequired[int]
+    lost: NotRequired[int]
+    freed: NotRequired[int]
+
+
 class TimelineBody(TypedDict):
-    """The steps of one sequence; `complete` if its first ones are among those that were seen."""
+    """The steps of one sequence; `complete` if its first ones are among those that were seen. `events` are its last."""
 
     sequence: str
     complete: bool
@@ -195,6 +212,7 @@ class TimelineBody(TypedDict):
     prompt_tokens: int | None
     cached_tokens: int | None
     steps: list[StepBody]
+    events: list[EventBody]
 
 
 class RequestTimeline(TypedDict):

@@ -1,5 +1,6 @@
 import pytest
 
+from engine.course import Event
 from engine.errors import ContextTooLong, EmptyPrompt, QueueFull, RequestRefused, UnknownToken
 from engine.request import Request, Sampling, Stopping
 from engine.sequence import Sequence, State
@@ -100,8 +101,7 @@ def test_the_queue_counts_requests_and_not_their_choices() -> None:
 def test_a_preempted_sequence_takes_no_place_in_the_queue() -> None:
     parts = Parts(Shape(max_sequences=1, max_waiting=1))
     sequence = parts.run(a_request(id="first"))
-    parts.tables.preempt(sequence)
-    parts.roster.move(sequence, State.WAITING)
+    parts.preempt(sequence)
 
     parts.offer(a_request(id="second"))
     parts.offer(a_request(id="third"))
@@ -211,8 +211,7 @@ def test_a_prefix_hit_is_counted_once_for_a_sequence() -> None:
     parts.run(a_request(id="first"))
     parts.step()
     second = parts.run(a_request(id="second"))
-    parts.tables.preempt(second)
-    parts.roster.move(second, State.WAITING)
+    parts.preempt(second)
 
     parts.admit()
 
@@ -263,7 +262,7 @@ def test_a_sequence_that_resumes_waits_for_a_seat() -> None:
     parts.admit()
     assert states(paused, other) == [State.PAUSED, State.RUNNING]
     parts.tables.release(other)
-    parts.roster.move(other, State.FINISHED)
+    parts.roster.move(other, State.FINISHED, Event.ENDED)
     parts.admit()
 
     assert paused.state is State.RUNNING
@@ -273,7 +272,7 @@ def test_aborts_are_seen_in_every_state() -> None:
     parts = Parts(Shape(max_sequences=2))
     running = parts.run(a_request((2, 3), id="running"))
     paused = parts.run(a_request((3, 4), id="paused"))
-    parts.roster.move(paused, State.PAUSED)
+    parts.roster.move(paused, State.PAUSED, Event.PAUSED)
     waiting = parts.offer(a_request((4, 5), id="waiting"))
     parked = parts.offer(a_request((5, 6), id="parked"))
     parked.parked = True

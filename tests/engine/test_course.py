@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.course import Course
+from engine.course import Course, Event, Moment
 from tests.laws.shape import Shape
 from tests.laws.world import World
 from tests.parts import a_request
@@ -17,8 +17,8 @@ def world() -> Iterator[World]:
     made.close()
 
 
-def states(course: Course) -> list[str]:
-    return [moment.state for moment in course.moments]
+def events(course: Course) -> list[str]:
+    return [moment.event.value for moment in course.moments]
 
 
 def test_a_request_is_admitted_and_ends_and_its_marks_are_those_of_its_usage(world: World) -> None:
@@ -27,12 +27,14 @@ def test_a_request_is_admitted_and_ends_and_its_marks_are_those_of_its_usage(wor
 
     for choice, course in enumerate(world.clients[0].stream.courses):
         assert course.choice == choice
-        assert states(course) == ["running", "finished"]
+        assert events(course) == ["queued", "admitted", "ended"]
         assert course.usage.output_tokens == 4
-        assert course.admitted_at == course.moments[0].at
+        queued, admitted, ended = course.moments
+        assert (queued.at, admitted.at) == (course.arrived_at, course.admitted_at)
+        assert (admitted.cached, ended.reason) == (course.usage.cached_tokens, "length")
         assert course.first_output_at is not None
         assert course.last_output_at is not None
-        assert course.arrived_at <= course.admitted_at <= course.first_output_at <= course.last_output_at
+        assert queued.at <= admitted.at <= course.first_output_at <= course.last_output_at
         assert course.num_preemptions == 0
 
 
@@ -41,7 +43,8 @@ def test_who_waits_has_no_times_yet(world: World) -> None:
 
     [course] = world.clients[3].stream.courses
 
-    assert (course.admitted_at, course.first_output_at, course.last_output_at, course.moments) == (None, None, None, ())
+    assert (course.admitted_at, course.first_output_at, course.last_output_at) == (None, None, None)
+    assert course.moments == (Moment(Event.QUEUED, course.arrived_at),)
     world.drain()
 
 
@@ -56,8 +59,9 @@ def test_whose_client_leaves_and_comes_back_is_parked_waits_and_runs_again(world
     world.drain()
 
     [course] = client.stream.courses
-    assert states(course) == ["running", "parked", "waiting", "running", "finished"]
+    assert events(course) == ["queued", "admitted", "preempted", "parked", "unparked", "resumed", "ended"]
     assert course.num_preemptions == 1
+    assert course.moments[2].reason == "parked"
 
 
 def test_who_loses_the_cache_to_another_waits_and_runs_again(world: World) -> None:
@@ -67,7 +71,10 @@ def test_who_loses_the_cache_to_another_waits_and_runs_again(world: World) -> No
     courses = [course for client in world.clients for course in client.stream.courses]
     assert sum(course.num_preemptions for course in courses) == world.engine.snapshot().preemptions > 0
     for course in courses:
-        assert states(course).count("waiting") == course.num_preemptions
+        lost = [moment for moment in course.moments if moment.event is Event.PREEMPTED]
+        assert [moment.reason for moment in lost] == ["room"] * course.num_preemptions
+        assert all(moment.lost and moment.freed for moment in lost)
+        assert events(course).count("resumed") == course.num_preemptions
 
 
 def test_a_step_that_fails_takes_the_cache_as_well(world: World) -> None:
@@ -77,8 +84,9 @@ def test_a_step_that_fails_takes_the_cache_as_well(world: World) -> None:
     world.drain()
 
     [course] = world.clients[0].stream.courses
-    assert states(course) == ["running", "waiting", "running", "finished"]
+    assert events(course) == ["queued", "admitted", "preempted", "resumed", "ended"]
     assert course.num_preemptions == 1
+    assert course.moments[2].reason == "step_failed"
 
 
 def test_what_befell_whose_client_has_left_can_still_be_asked(world: World) -> None:
@@ -91,4 +99,5 @@ def test_what_befell_whose_client_has_left_can_still_be_asked(world: World) -> N
     world.settle()
 
     [course] = client.stream.courses
-    assert states(course) == ["running", "finished"]
+    assert events(course) == ["queued", "admitted", "ended"]
+    assert course.moments[-1].reason == "abort"

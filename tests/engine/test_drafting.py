@@ -223,9 +223,8 @@ def test_what_a_preempted_sequence_had_drafted_counts_as_far_as_it_finds_its_blo
     step(parts)
     step(parts)
 
-    parts.tables.preempt(sequence)
+    parts.preempt(sequence)
     lost = sequence.ledger.drafted
-    parts.roster.move(sequence, State.WAITING)
     parts.admit()
 
     assert lost == 0

@@ -108,8 +108,7 @@ def test_a_preempted_mean_adds_no_state_twice() -> None:
     parts.step()
     parts.step()
     before = sequence.pooled
-    parts.tables.preempt(sequence)
-    parts.roster.move(sequence, State.WAITING)
+    parts.preempt(sequence)
     parts.admit()
 
     plan = parts.issue()
@@ -126,8 +125,7 @@ def test_a_preempted_mean_goes_on_from_its_own_blocks_as_far_as_it_has_added_the
     sequence = parts.run(request)
     parts.step()
     parts.step()
-    parts.tables.preempt(sequence)
-    parts.roster.move(sequence, State.WAITING)
+    parts.preempt(sequence)
 
     parts.admit()
 

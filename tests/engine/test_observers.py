@@ -1,4 +1,7 @@
+from engine.course import Event, Moment
 from engine.observers import Observers
+from engine.roster import Roster
+from engine.sequence import State
 from engine.stats import StepRecord
 from engine.view import Issued
 from tests.parts import Parts, a_request
@@ -41,3 +44,23 @@ def test_who_has_enough_is_told_no_more() -> None:
             stop()
 
     assert (len(first), len(second)) == (1, 2)
+
+
+def test_who_wants_to_hear_is_told_what_befalls_a_sequence_and_the_others_are_not() -> None:
+    parts, observers, heard = Parts(), Observers(), list[tuple[str, Moment]]()
+    sequence = parts.offer(a_request())
+    roster = Roster(clock=lambda: 1.0, hear=observers.hear)
+    observers.add(list[StepRecord]().append, with_tables=False)
+    stop = observers.add(
+        list[StepRecord]().append, with_tables=False, hear=lambda id, moment: heard.append((id, moment))
+    )
+
+    roster.add(sequence)
+    roster.move(sequence, State.RUNNING, Event.ADMITTED, cached=0)
+    stop()
+    roster.move(sequence, State.PAUSED, Event.PAUSED)
+
+    assert heard == [
+        (sequence.id, Moment(Event.QUEUED, sequence.arrived_at)),
+        (sequence.id, Moment(Event.ADMITTED, 1.0, cached=0)),
+    ]

@@ -1,5 +1,6 @@
 import pickle
 
+from engine.course import Event
 from engine.drafting import Grant
 from engine.pace import LOOK_EVERY, Load, Pace, Streams
 from engine.plan import OLDEST_PART, Decision
@@ -324,8 +325,7 @@ def test_a_preempted_request_scores_only_what_is_still_wanted() -> None:
     parts = Parts(Shape(max_step_positions=4, max_sequences=3))
     sequence = parts.run(a_request((2, 3, 4, 5, 2, 3), prompt_logprobs=0))
     parts.apply(parts.issue())
-    parts.tables.preempt(sequence)
-    parts.roster.move(sequence, State.WAITING)
+    parts.preempt(sequence)
     parts.admit()
 
     plan = parts.issue()
@@ -350,7 +350,7 @@ def test_a_suspect_without_a_block_does_not_hold_up_the_others() -> None:
     parts = Parts(Shape(num_blocks=2, block_size=4))
     decoding(parts, (2, 3, 4, 5, 2), "first")
     suspect = parts.offer(a_request((6,), id="suspect"))
-    parts.roster.move(suspect, State.RUNNING)
+    parts.roster.move(suspect, State.RUNNING, Event.ADMITTED)
     suspect.failures = 1
 
     assert grants(parts.decide()) == [("first", 1)]

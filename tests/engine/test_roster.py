@@ -1,6 +1,6 @@
 import pytest
 
-from engine.course import MAX_MOMENTS, Moment
+from engine.course import MAX_MOMENTS, Event, Loss, Moment
 from engine.ledger import Positions
 from engine.roster import Roster
 from engine.sequence import Sequence, State
@@ -23,9 +23,9 @@ def test_each_state_is_kept_in_order_whatever_the_moves() -> None:
     first, second, urgent = a_sequence(1), a_sequence(2), a_sequence(3, priority=-1)
     roster = roster_of(first, second, urgent)
     for sequence in (second, first, urgent):
-        roster.move(sequence, State.RUNNING)
-    roster.move(first, State.WAITING)
-    roster.move(first, State.RUNNING)
+        roster.move(sequence, State.RUNNING, Event.ADMITTED)
+    roster.preempt(first, Loss.ROOM, lost=0, freed=0)
+    roster.move(first, State.RUNNING, Event.RESUMED)
 
     assert roster.running == [urgent, first, second]
     assert roster.waiting == roster.paused == []
@@ -36,7 +36,7 @@ def test_a_finished_sequence_is_off_the_roster() -> None:
     sequence = a_sequence(1)
     roster = roster_of(sequence)
 
-    roster.move(sequence, State.FINISHED)
+    roster.move(sequence, State.FINISHED, Event.ENDED)
 
     assert sequence.state is State.FINISHED
     assert roster.get(sequence.id) is None
@@ -47,7 +47,7 @@ def test_a_finished_sequence_is_off_the_roster() -> None:
 def test_an_unfinished_sequence_is_found_by_its_id() -> None:
     sequence = a_sequence(1)
     roster = roster_of(sequence)
-    roster.move(sequence, State.PAUSED)
+    roster.move(sequence, State.PAUSED, Event.PAUSED)
 
     assert roster.get("request-1/0") is sequence
     assert list(roster) == roster.paused == [sequence]
@@ -69,16 +69,37 @@ def test_a_check_finds_a_sequence_in_the_list_of_another_state() -> None:
         roster.check()
 
 
-def test_changes_of_state_are_remembered_with_their_times_up_to_a_bound() -> None:
-    now = iter(range(10**6))
-    roster = Roster(clock=lambda: float(next(now)))
+def test_what_befalls_a_sequence_is_remembered_with_its_time_up_to_a_bound_and_told_without_one() -> None:
+    now, told = iter(range(10**6)), list[Moment]()
+    roster = Roster(clock=lambda: float(next(now)), hear=lambda _, moment: told.append(moment))
     sequence = a_sequence(1)
     roster.add(sequence)
 
     for _ in range(MAX_MOMENTS):
-        roster.move(sequence, State.RUNNING)
-        roster.move(sequence, State.WAITING)
-    roster.move(sequence, State.FINISHED)
+        roster.move(sequence, State.RUNNING, Event.RESUMED, cached=4)
+        roster.preempt(sequence, Loss.ROOM, lost=8, freed=2)
+    roster.move(sequence, State.FINISHED, Event.ENDED, reason="stop")
 
-    assert sequence.moments[:2] == [Moment("running", 0.0), Moment("waiting", 1.0)]
+    assert sequence.moments[:3] == [
+        Moment(Event.QUEUED, 0.0),
+        Moment(Event.RESUMED, 0.0, cached=4),
+        Moment(Event.PREEMPTED, 1.0, reason="room", lost=8, freed=2),
+    ]
     assert len(sequence.course.moments) == MAX_MOMENTS
+    assert told[:MAX_MOMENTS] == sequence.moments
+    assert told[-1] == Moment(Event.ENDED, 2.0 * MAX_MOMENTS, reason="stop")
+
+
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [(State.RUNNING, State.WAITING), (State.PAUSED, State.PAUSED), (State.WAITING, State.WAITING)],
+)
+def test_who_ran_waits_without_a_cache_and_who_did_not_stays(state: State, then: State) -> None:
+    sequence = a_sequence(1)
+    roster = roster_of(sequence)
+    roster.move(sequence, state, Event.RESUMED)
+
+    roster.preempt(sequence, Loss.PARKED, lost=0, freed=0)
+
+    assert sequence.state is then
+    roster.check()

@@ -8,6 +8,8 @@ import httpx
 import orjson
 import pytest
 
+from engine.course import Event, Moment
+from engine.errors import SlowReader
 from engine.stats import Hold, StepRecord, StepRow, UnitView
 from server.lookout import MAX_WATCHERS
 from server.service import Service
@@ -103,6 +105,31 @@ async def test_steps_are_told_of_a_request_that_has_ended_without_text() -> None
     assert later["sequences"][0]["steps"] == []
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "request_not_found")
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "after")
+
+
+async def test_a_request_that_never_ran_has_a_beginning_and_an_end() -> None:
+    engine = FakeEngine()
+    service = make_service(engine)
+
+    async with client_of(service) as client:
+        with service.lookout.watching(engine):
+            engine.hearers[0]("chatcmpl-1/0", Moment(Event.QUEUED, 1.0))
+            waits = (await client.get("/ledger/chatcmpl-1/steps")).json()
+            ended = Moment(Event.ENDED, 2.5, reason="error", error=SlowReader(limit_seconds=1.0))
+            engine.hearers[0]("chatcmpl-1/0", ended)
+            gone = (await client.get("/ledger/chatcmpl-1/steps?after=7")).json()
+
+    assert waits["sequences"][0]["ended"] is None
+    assert gone["sequences"] == [
+        {
+            "sequence": "chatcmpl-1/0", "complete": True, "ended": "error", "prompt_tokens": None,
+            "cached_tokens": None, "steps": [],
+            "events": [
+                {"number": 1, "time": 1.0, "event": "queued"},
+                {"number": 2, "time": 2.5, "event": "ended", "reason": "error", "error": "slow_reader"},
+            ],
+        }
+    ]  # fmt: skip
 
 
 async def test_an_operator_may_let_text_be_seen() -> None:

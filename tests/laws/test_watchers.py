@@ -3,6 +3,8 @@
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
+from engine.course import Event, Moment
+from engine.sequence import State
 from server.lookout import Lookout, Sight
 from tests.fakes import make_settings
 from tests.laws.machine import EngineMachine
@@ -18,6 +20,7 @@ class WatchedMachine(EngineMachine):
 
     num_increments = 0
     num_rejections = 0
+    num_preempted = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,9 +41,16 @@ class WatchedMachine(EngineMachine):
         if self.world is not None:
             self._look(self.world, "eager")
 
+    def _end(self, world: World) -> None:
+        """And look once more."""
+        super()._end(world)
+        self._look(world, "eager")
+
     def _look(self, world: World, name: str) -> None:
         if not self.seen:
-            world.engine.observe(self.lookout.timelines.note, with_tables=False)
+            timelines = self.lookout.timelines
+            timelines.begin(world.engine.courses())
+            world.engine.observe(timelines.note, with_tables=False, hear=timelines.hear)
         self.time += 1.0
         watcher, before = self.watchers[name], self.seen.get(name)
         sight = self.lookout.sight(world.engine, "ready")
@@ -51,6 +61,7 @@ class WatchedMachine(EngineMachine):
         watcher.check(world.engine.snapshot())
         self._check_places(world, watcher)
         self._check_slots(world, watcher)
+        self._check_timelines(world)
         type(self).num_rejections += bool(watcher.rejections)
 
     def _check_places(self, world: World, watcher: Watcher) -> None:
@@ -87,9 +98,33 @@ class WatchedMachine(EngineMachine):
             if view.positions is not None and view.positions[1]:
                 assert len(world.runner.states[slot]) == view.positions[1]
 
+    def _check_timelines(self, world: World) -> None:
+        """What befell a sequence is what it remembers, it ends as its client is told, and ran in each of its steps."""
+        timelines = {timeline.sequence: timeline for timeline in self.lookout.timelines._timelines.values()}
+        for client in world.clients:
+            ends = {delta.choice: delta.end for delta in client.deltas if delta.end is not None}
+            for sequence in filter(lambda each: each.id in timelines, client.sequences):
+                timeline, events = timelines[sequence.id], [moment.event for moment in sequence.moments]
+                assert list(timeline.moments) == sequence.moments
+                assert events.count(Event.PREEMPTED) == sequence.epoch
+                assert [each for each in events if each is Event.ENDED] == [Event.ENDED] * (timeline.end is not None)
+                assert (timeline.end is not None) == (sequence.state is State.FINISHED)
+                if timeline.end is not None and sequence.choice in ends:
+                    assert timeline.end.reason == ends[sequence.choice].reason.value
+                assert all(ran_at(sequence.moments, row.at) for row in timeline.rows)
+                type(self).num_preempted += Event.PREEMPTED in events
+
+
+def ran_at(moments: list[Moment], at: float) -> bool:
+    """Whether a sequence had begun to run at a moment, and had not stopped before."""
+    begun = [each.at for each in moments if each.event in (Event.ADMITTED, Event.RESUMED) and each.at <= at]
+    stopped = [each.at for each in moments if each.event in (Event.PREEMPTED, Event.PAUSED, Event.ENDED)]
+    return bool(begun) and all(not begun[-1] < each < at for each in stopped)
+
 
 def test_increments_lead_to_what_the_ledger_tells() -> None:
     run_state_machine_as_test(WatchedMachine, settings=settings(max_examples=NUM_LIVES, stateful_step_count=NUM_RULES))
 
     assert WatchedMachine.num_increments > NUM_LIVES, "most looks tell what has changed"
     assert WatchedMachine.num_rejections, "some drafts fall"
+    assert WatchedMachine.num_preempted, "some lose their cache"

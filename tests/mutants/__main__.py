@@ -100,10 +100,13 @@ DRAFT_MODEL_TESTS = (
 WATCHER_TESTS = (
     "--hypothesis-profile=mutant",
     "tests/engine/test_holding.py",
+    "tests/engine/test_preemption.py",
+    "tests/engine/test_roster.py",
     "tests/engine/cache/test_blocks.py",
     "tests/server/test_timelines.py",
     "tests/server/test_lookout.py",
     "tests/server/render/test_sight.py",
+    "tests/server/render/test_timeline.py",
     "tests/laws/test_watchers.py",
 )
 LOGS_TESTS = ("tests/http/test_log_lines.py", "tests/server/test_traces.py")

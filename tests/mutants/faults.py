@@ -358,10 +358,10 @@ MUTANTS = (
         (
             "engine/commit.py",
             "Commit._drop",
-            "            self._tables.preempt(sequence)\n",
-            "            self._tables.preempt(sequence)\n"
-            "            if (compiled := self._grammars.compiled(sequence.request)) is not None:\n"
-            "                self._grammars.start(sequence, compiled)\n",
+            "        preempt(sequence, Loss.STALE, roster=self._roster, tables=self._tables, stats=self._stats)\n",
+            "        preempt(sequence, Loss.STALE, roster=self._roster, tables=self._tables, stats=self._stats)\n"
+            "        if (compiled := self._grammars.compiled(sequence.request)) is not None:\n"
+            "            self._grammars.start(sequence, compiled)\n",
         ),
     ),
     mutant(
@@ -1251,6 +1251,41 @@ MUTANTS = (
         "watchers",
         "who was away gets what changed since the look before",
         ("server/lookout.py", "Lookout.frame", "before.number", "sight.number - 1"),
+    ),
+    mutant(
+        "watchers",
+        "what befalls a sequence after much else is not told",
+        (
+            "engine/roster.py",
+            "Roster._note",
+            "        self._hear(sequence, moment)\n",
+            "            self._hear(sequence, moment)\n",
+        ),
+    ),
+    mutant(
+        "watchers",
+        "who loses the cache to another is told to have lost nothing",
+        (
+            "engine/preemption.py",
+            "preempt",
+            "lost, before = sequence.ledger.computed, tables.pool.num_available\n    tables.preempt(sequence)\n",
+            "tables.preempt(sequence)\n    lost, before = sequence.ledger.computed, tables.pool.num_available\n",
+        ),
+    ),
+    mutant(
+        "watchers",
+        "what befell a sequence before anybody watched is forgotten",
+        (
+            "server/timelines.py",
+            "Timelines.begin",
+            "                self.hear(id, moment)\n",
+            "                del moment\n",
+        ),
+    ),
+    mutant(
+        "watchers",
+        "a sequence that waits is taken for one whose first steps were missed",
+        ("server/timelines.py", "Timelines.begin", " if course.admitted_at is not None", ""),
     ),
     mutant(
         "watchers",

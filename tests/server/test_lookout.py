@@ -4,6 +4,7 @@ from contextlib import ExitStack
 import orjson
 import pytest
 
+from engine.course import Event, Moment
 from engine.stats import StepRecord, StepRow
 from server.errors import ApiError
 from server.lookout import LEAST_SECONDS, MAX_WATCHERS, Lookout, Sight
@@ -122,11 +123,14 @@ async def test_steps_are_noted_while_somebody_watches_and_no_longer() -> None:
 
     with case.lookout.watching(case.engine), case.lookout.watching(case.engine):
         case.engine.observers[0](STEP)
+        case.engine.hearers[0]("two/0", Moment(Event.QUEUED, 1.0))
         assert len(case.engine.observers) == 1
         assert case.lookout.timelines.of("one")
+        assert case.lookout.timelines.of("two")
     await asyncio.sleep(0.001)  # timers end in order
 
     assert case.engine.observers == []
+    assert case.engine.hearers == []
     assert case.lookout.timelines.of("one") == []
     assert case.lookout._latest is None
 
@@ -148,7 +152,9 @@ async def test_of_a_request_that_runs_when_the_first_watcher_comes_the_beginning
     with case.lookout.watching(case.engine):
         case.engine.observers[0](STEP)
 
-        assert [timeline.complete for timeline in case.lookout.timelines.of("one")] == [False]
+        [timeline] = case.lookout.timelines.of("one")
+        assert not timeline.complete
+        assert [moment.event for moment in timeline.moments] == [Event.ADMITTED]
 
 
 async def test_one_watcher_too_many_is_refused_and_a_place_is_free_again() -> None:

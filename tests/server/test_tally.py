@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.course import Course, Moment
+from engine.course import Course, Event, Moment
 from engine.request import Delta, End, FinishReason, OutputToken, Usage
 from server.recorder import Endpoint, Outcome
 from server.tally import Tally
@@ -20,7 +20,7 @@ class Stream:
 def a_course(
     *, choice: int = 0, admitted: float | None = 2.0, first: float | None = 3.0, last: float | None = 4.0
 ) -> Course:
-    return Course(choice, USAGE, 4, 1, 2, 1.0, admitted, first, last, (Moment("running", 2.0),))
+    return Course(choice, USAGE, 4, 1, 2, 1.0, admitted, first, last, (Moment(Event.ADMITTED, 2.0),))
 
 
 def tally_of(*streams: Stream) -> Tally:

@@ -1,7 +1,16 @@
+from engine.course import Course, Event, Moment
+from engine.request import Usage
 from engine.stats import StepRecord, StepRow
-from server.timelines import MAX_FALLEN, Timelines
+from server.timelines import MAX_FALLEN, MAX_MOMENTS, Timelines
 
 ROW = StepRow("one/0", 5, 5, 6, 5, (0, 5), (7,), ())
+
+
+QUEUED, ADMITTED = Moment(Event.QUEUED, 0.0), Moment(Event.ADMITTED, 0.5, cached=0)
+
+
+def a_course(*moments: Moment, admitted_at: float | None = None) -> Course:
+    return Course(0, Usage(5, 0, 0), 0, 0, 0, 0.0, admitted_at, None, None, moments)
 
 
 def record(step: int, *rows: StepRow) -> StepRecord:
@@ -35,7 +44,7 @@ def test_of_what_was_under_way_the_first_steps_are_missing() -> None:
     timelines = Timelines()
     timelines.note(record(1, ROW))
 
-    timelines.begin(["one/0"])
+    timelines.begin({"one/0": a_course(admitted_at=0.5)})
     before = timelines.of("one")
     timelines.note(record(2, ROW, ROW._replace(sequence="two/0")))
 
@@ -93,3 +102,52 @@ def test_a_bounded_number_of_fallen_drafts_is_kept() -> None:
         timelines.note(record(step, ROW._replace(drafts=(7,))))
 
     assert len(timelines.fallen(0, timelines.num_fallen)) == MAX_FALLEN
+
+
+def test_a_timeline_has_what_befell_its_sequence_and_how_it_ended() -> None:
+    timelines = Timelines()
+
+    timelines.hear("one/0", QUEUED)
+    [waits] = timelines.of("one")
+    before = waits.end
+    timelines.note(record(1, ROW))
+    timelines.hear("one/0", Moment(Event.ENDED, 2.0, reason="abort"))
+
+    [timeline] = timelines.of("one")
+    assert [moment.event for moment in timeline.moments] == [Event.QUEUED, Event.ENDED]
+    assert before is None
+    assert timeline.end == Moment(Event.ENDED, 2.0, reason="abort")
+    assert timeline.complete
+
+
+def test_what_befell_a_sequence_before_anybody_watched_is_known_and_its_steps_are_not() -> None:
+    timelines = Timelines()
+
+    timelines.begin({"one/0": a_course(QUEUED, ADMITTED, admitted_at=0.5), "two/0": a_course(QUEUED)})
+    timelines.note(record(1, ROW, ROW._replace(sequence="two/0")))
+
+    [one], [two] = timelines.of("one"), timelines.of("two")
+    assert (list(one.moments), list(two.moments)) == ([QUEUED, ADMITTED], [QUEUED])
+    assert (one.complete, two.complete) == (False, True)
+
+
+def test_the_last_that_befell_a_sequence_is_kept_and_all_of_it_is_counted() -> None:
+    timelines = Timelines()
+    for number in range(MAX_MOMENTS + 5):
+        timelines.hear("one/0", Moment(Event.PAUSED, float(number)))
+
+    [timeline] = timelines.of("one")
+    assert (timeline.num_moments, len(timeline.moments)) == (MAX_MOMENTS + 5, MAX_MOMENTS)
+    assert timeline.moments[0].at == 5.0
+
+
+def test_of_too_many_sequences_those_that_wait_go_first_and_lose_no_step() -> None:
+    timelines = Timelines(max_timelines=2)
+    timelines.begin({"runs/0": a_course(QUEUED, ADMITTED, admitted_at=0.5), "waits/0": a_course(QUEUED)})
+
+    timelines.hear("new/0", QUEUED)
+
+    assert timelines.of("waits") == []
+    assert [timeline.rows for timeline in timelines.of("runs")] == [[]]
+    timelines.note(record(1, ROW._replace(sequence="waits/0")))
+    assert [timeline.complete for timeline in timelines.of("waits")] == [True]

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from starlette.types import Scope
 
-from engine.course import Course, Moment
+from engine.course import Course, Event, Moment
 from engine.request import Delta, End, FinishReason, Usage
 from server.exchange import Exchange
 from server.logs import JsonFormatter, Log
@@ -23,8 +23,11 @@ from server.traces import MAX_EVENTS, Watched, open_traces, resource
 from tests.collector import Collector
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-STATES = ("running", "paused", "running", "waiting", "running", "parked", "waiting", "running", "finished")
-NAMES = ("admitted", "paused", "resumed", "preempted", "resumed", "parked", "unparked", "resumed")
+EVENTS = (
+    *(Event.QUEUED, Event.ADMITTED, Event.PAUSED, Event.RESUMED, Event.PREEMPTED, Event.RESUMED, Event.PAUSED),
+    *(Event.PREEMPTED, Event.UNPAUSED, Event.RESUMED, Event.PREEMPTED, Event.PARKED, Event.UNPARKED, Event.ENDED),
+)
+NAMES = tuple(event.value for event in EVENTS[1:-1])
 
 
 class Route:
@@ -56,8 +59,19 @@ class Stream:
         self.courses = courses
 
 
-def a_course(*states: str, began: float = 0.0, choice: int = 0) -> Course:
-    moments = tuple(Moment(state, began + 1 + number) for number, state in enumerate(states))
+def a_moment(event: Event, at: float) -> Moment:
+    """With what is known of each."""
+    match event:
+        case Event.ADMITTED:
+            return Moment(event, at, cached=3)
+        case Event.PREEMPTED:
+            return Moment(event, at, reason="room", lost=5, freed=1)
+        case _:
+            return Moment(event, at)
+
+
+def a_course(*events: Event, began: float = 0.0, choice: int = 0) -> Course:
+    moments = tuple(a_moment(event, began + number) for number, event in enumerate(events))
     return Course(choice, Usage(5, 3, 4), 6, 1, 2, began, began + 1, began + 1.5, began + 3, moments)
 
 
@@ -79,7 +93,9 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
 
 
 def test_a_span_says_what_was_asked_and_what_it_took_in_the_words_of_the_conventions() -> None:
-    span = Collector().span_of(a_scope(), an_exchange(tally=a_tally(a_course("running", "finished"))))
+    span = Collector().span_of(
+        a_scope(), an_exchange(tally=a_tally(a_course(Event.QUEUED, Event.ADMITTED, Event.ENDED)))
+    )
 
     assert (span.name, span.kind, span.status.status_code) == ("POST /completions", SpanKind.SERVER, StatusCode.UNSET)
     assert attributes(span) == {
@@ -116,7 +132,7 @@ def test_a_span_says_what_was_asked_and_what_it_took_in_the_words_of_the_convent
 def test_what_befell_a_request_is_told_in_order_and_at_its_time() -> None:
     began = time.monotonic()
     before = time.time_ns()
-    span = Collector().span_of(a_scope(), an_exchange(tally=a_tally(a_course(*STATES, began=began - 100))))
+    span = Collector().span_of(a_scope(), an_exchange(tally=a_tally(a_course(*EVENTS, began=began - 100))))
 
     first, second, *rest, last = names(span)
     assert (first, second, last) == ("admitted", "first_token", "ended")
@@ -125,6 +141,10 @@ def test_what_befell_a_request_is_told_in_order_and_at_its_time() -> None:
     assert [event.timestamp - span.events[0].timestamp for event in span.events[1:3]] == pytest.approx(
         [0.5e9, 1e9], abs=1e3
     )
+    assert dict(next(event.attributes or {} for event in span.events if event.name == "preempted")) == {
+        "tidemark.sequence": 0,
+        "tidemark.reason": "room",
+    }
     assert dict(span.events[-1].attributes or {}) == {
         "tidemark.outcome": "finished",
         "tidemark.output_tokens": 4,
@@ -133,7 +153,7 @@ def test_what_befell_a_request_is_told_in_order_and_at_its_time() -> None:
 
 
 def test_the_events_of_many_sequences_are_bounded_and_the_first_stay() -> None:
-    courses = [a_course("running", "finished", began=float(number)) for number in range(500)]
+    courses = [a_course(Event.QUEUED, Event.ADMITTED, Event.ENDED, began=float(number)) for number in range(500)]
     span = Collector().span_of(a_scope(), an_exchange(tally=a_tally(*courses)))
 
     assert len(span.events) == MAX_EVENTS + 1
@@ -159,7 +179,7 @@ def test_a_span_is_an_error_where_the_server_is_at_fault(
     status: int | None, code: str | None, outcome: Outcome | None, failed: bool
 ) -> None:
     span = Collector().span_of(
-        a_scope(error_code=code), an_exchange(status, a_tally(a_course("running"), outcome=outcome))
+        a_scope(error_code=code), an_exchange(status, a_tally(a_course(Event.QUEUED, Event.ADMITTED), outcome=outcome))
     )
 
     assert (span.status.status_code is StatusCode.ERROR) == failed
@@ -228,7 +248,9 @@ def test_a_malformed_parent_is_as_none(given: list[str]) -> None:
 def test_what_the_sampler_drops_is_not_recorded() -> None:
     collector = Collector(ALWAYS_OFF)
 
-    assert collector.traces.record(a_scope(), an_exchange(tally=a_tally(a_course("running")))) is None
+    assert (
+        collector.traces.record(a_scope(), an_exchange(tally=a_tally(a_course(Event.QUEUED, Event.ADMITTED)))) is None
+    )
     assert collector.spans == ()
 
 

@@ -1,30 +1,83 @@
 """Timelines and places as JSON, with text and without."""
 
 from dataclasses import replace
+from typing import get_args
 
+from typing_extensions import get_type_hints
+
+from engine.course import Event, Moment
+from engine.errors import SlowReader
 from engine.stats import Hold, StepRow, UnitView
 from server.render.timeline import slot_body, timeline_body, unit_body
 from server.timelines import TimedRow, Timeline
+from server.wire.sight import EventBody
 
 FIRST = StepRow("one/0", 5, 5, 6, 5, (2, 5), (97,), ())
-SECOND = StepRow(
-    "one/0", 8, 7, 8, 7, (5, 8), (98, 99), (), drafts=(98, 100), source="prediction", num_kept=1, end="stop"
-)
+SECOND = StepRow("one/0", 8, 7, 8, 7, (5, 8), (98, 99), (), drafts=(98, 100), source="prediction", num_kept=1)
 
 
 def timeline(*rows: StepRow, complete: bool = True) -> Timeline:
     return Timeline("one/0", complete, [TimedRow(step, 0.1 * step, 0.1, row) for step, row in enumerate(rows, 1)])
 
 
-def test_a_timeline_tells_each_step_how_it_began_and_how_it_ended() -> None:
+def test_a_timeline_tells_each_step_and_how_it_began() -> None:
     body = timeline_body(timeline(FIRST, SECOND), after=0, text_of=None)
 
     steps = body.pop("steps")  # type: ignore[misc]  # what is left is compared whole
-    assert body == {"sequence": "one/0", "complete": True, "ended": "stop", "prompt_tokens": 5, "cached_tokens": 2}
+    assert body == {
+        "sequence": "one/0", "complete": True, "ended": None, "prompt_tokens": 5, "cached_tokens": 2, "events": []
+    }  # fmt: skip
     assert steps[1] == {
         "step": 2, "time": 0.2, "seconds": 0.1, "chunk": [5, 8], "planned": 8, "computed": 7, "accepted": 8,
         "published": 7, "tokens": 2, "drafted": 2, "kept": 1, "source": "prediction",
     }  # fmt: skip
+
+
+def test_a_timeline_tells_what_befell_its_sequence_and_how_it_ended() -> None:
+    told = timeline(FIRST)
+    for moment in (
+        Moment(Event.QUEUED, 0.0123456789),
+        Moment(Event.ADMITTED, 0.1, cached=2),
+        Moment(Event.PREEMPTED, 0.2, reason="room", lost=5, freed=1),
+        Moment(Event.ENDED, 0.3, reason="error", error=SlowReader(limit_seconds=30.0)),
+    ):
+        told.add(moment)
+
+    body = timeline_body(told, after=9, text_of=None)
+
+    assert body["events"] == [
+        {"number": 1, "time": 0.012346, "event": "queued"},
+        {"number": 2, "time": 0.1, "event": "admitted", "cached_tokens": 2},
+        {"number": 3, "time": 0.2, "event": "preempted", "reason": "room", "lost": 5, "freed": 1},
+        {"number": 4, "time": 0.3, "event": "ended", "reason": "error", "error": "slow_reader"},
+    ]
+    assert (body["ended"], body["steps"]) == ("error", [])
+
+
+def test_who_waits_has_no_step_yet_and_what_befell_it() -> None:
+    told = timeline()
+    told.add(Moment(Event.QUEUED, 1.0))
+
+    body = timeline_body(told, after=0, text_of=None)
+
+    assert (body["steps"], body["prompt_tokens"], body["complete"]) == ([], None, True)
+    assert [each["event"] for each in body["events"]] == ["queued"]
+
+
+def test_events_keep_their_numbers_where_the_first_are_gone() -> None:
+    told = timeline()
+    for number in range(70):
+        told.add(Moment(Event.PAUSED, float(number)))
+
+    events = timeline_body(told, after=0, text_of=None)["events"]
+
+    assert (events[0]["number"], events[-1]["number"], len(events)) == (7, 70, 64)
+
+
+def test_every_event_of_the_engine_is_described() -> None:
+    described = get_args(get_type_hints(EventBody)["event"])
+
+    assert set(described) == {event.value for event in Event}
 
 
 def test_without_its_beginning_a_timeline_does_not_know_the_prompt() -> None:
