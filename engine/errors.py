@@ -59,11 +59,15 @@ class ContextTooLong(RequestRefused):
 
 
 class GrammarRefused(RequestRefused):
-    """The grammar is wrong, or asks for more than is allowed."""
+    """The grammar is wrong, or asks for more than is allowed. `part` names its part that is at fault, if one is."""
 
-    def __init__(self, *, syntax: str, reason: str) -> None:
+    def __init__(self, *, syntax: str, reason: str, part: str = "") -> None:
         super().__init__(f"the {syntax} can't be used: {reason}")
-        self.syntax, self.reason = syntax, reason
+        self.syntax, self.reason, self.part = syntax, reason, part
+
+    def within(self, part: str) -> "GrammarRefused":
+        """The same, of what is a part of another grammar. A part within that part stays the one at fault."""
+        return GrammarRefused(syntax=self.syntax, reason=self.reason, part=self.part or part)
 
 
 class QueueFull(RequestRefused):

@@ -1,7 +1,8 @@
 """Asked: a grammar and the field that asked for it, made from what a client wrote."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -16,11 +17,15 @@ _GBNF = re.compile(r"^\s*root\s*::=", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A grammar, and the field that asked for it; `shown` are special tokens that it spells, which are text then."""
+    """A grammar, and the field that asked for it; `shown` are special tokens that it spells, which are text then.
+
+    `places` has the field that a part of the grammar was made from, by the part's name.
+    """
 
     grammar: Grammar
     param: str
     shown: frozenset[int] = frozenset()
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 def json_of(text: str, param: str) -> object:

@@ -16,11 +16,12 @@ from server.dialect import Dialect
 from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import ARGUMENTS, ASIDE, CallFormat, Calls, Frame
 from server.spelling import TEXT, Spelling, literal
-from server.tools import Offer
+from server.tools import NOTHING, Offer
 from server.wire.chat import FunctionBody
 
 MAX_CALLS = 16  # of an answer that is nothing else: a small model may write calls for ever
 ANYTHING = '{"type":"object"}'
+_ARGUMENTS = "tm_arguments_"  # and a function's number: the part that its arguments have to match
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +58,33 @@ def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, diale
 def required_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
     """Calls and nothing else, behind reasoning if there is some."""
     rules = [*_thinking(thinking, spelling, "tm_calls"), *_calls(offer, format, spelling)]
-    return Asked(_grammar(rules), "tools")
+    return _asked(rules, offer, strict=False)
 
 
 def behind_thinking(
     asked: Asked, offer: Offer, format: CallFormat | None, thinking: Thinking | None, spelling: Spelling
 ) -> Asked:
     """What was asked for, or calls in its place, behind reasoning."""
-    rules = ["tm_answer: @tm_asked"]
+    rules = [*_thinking(thinking, spelling, "tm_said"), "tm_answer: @tm_asked"]
     if offer.callable and format is not None:
         rules += ["tm_said: tm_answer | tm_calls", *_calls(offer, format, spelling, led=True)]
     else:
         rules.append("tm_said: tm_answer")
-    whole = _grammar([*_thinking(thinking, spelling, "tm_said"), *rules])
-    return replace(asked, grammar=replace(whole, parts=(("tm_asked", asked.grammar),)))
+        offer = NOTHING
+    whole = _asked(rules, offer, strict=False)
+    parts = (("tm_asked", asked.grammar), *whole.grammar.parts)
+    return replace(asked, grammar=replace(whole.grammar, parts=parts), places={**whole.places, **asked.places})
 
 
 def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
     """Any text, in which calls are those of tools that may be called, with arguments that match where that is asked."""
     if format.openings:
         rules = _opening_calls(offer, format, thinking, spelling)
-        return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), "tools")
-    [trigger, *_] = format.marks
-    said = "tm_said: tm_begun tm_units | tm_text" if offer.single else "tm_said: (tm_begun tm_units)* tm_text"
-    rules = [said, *spelling.up_to(trigger, "tm_begun"), *_units(offer, format, spelling, trigger)]
-    return Asked(_grammar([*_thinking(thinking, spelling, "tm_said"), *rules]), "tools")
+    else:
+        [trigger, *_] = format.marks
+        said = "tm_said: tm_begun tm_units | tm_text" if offer.single else "tm_said: (tm_begun tm_units)* tm_text"
+        rules = [said, *spelling.up_to(trigger, "tm_begun"), *_units(offer, format, spelling, trigger)]
+    return _asked([*_thinking(thinking, spelling, "tm_said"), *rules], offer, strict=True)
 
 
 def is_strict(offer: Offer, format: CallFormat) -> bool:
@@ -93,8 +96,14 @@ def is_strict(offer: Offer, format: CallFormat) -> bool:
 # -- rules ----------------------------------------------------------------------------------------
 
 
-def _grammar(rules: Iterable[str]) -> Grammar:
-    return Grammar(Syntax.LARK, "\n".join([*rules, TEXT]))
+def _asked(rules: Iterable[str], offer: Offer, *, strict: bool) -> Asked:
+    """The grammar of rules in which each function's arguments are a part. `strict`: only strict ones have schemas."""
+    parts, places = [], {}
+    for number, function in enumerate(offer.callable):
+        schema = arguments_schema(function) if function.strict or not strict else ANYTHING
+        parts.append((f"{_ARGUMENTS}{number}", Grammar(Syntax.JSON_SCHEMA, schema)))
+        places[f"{_ARGUMENTS}{number}"] = offer.places.get(function.name, "tools")
+    return Asked(Grammar(Syntax.LARK, "\n".join([*rules, TEXT]), tuple(parts)), "tools", places=places)
 
 
 def _thinking(thinking: Thinking | None, spelling: Spelling, then: str) -> list[str]:
@@ -116,18 +125,18 @@ def _calls(offer: Offer, format: CallFormat, spelling: Spelling, *, led: bool = 
     most = 1 if offer.single else MAX_CALLS
     return [
         _several("tm_calls", (first, then, last), spelling, more=f"{{0,{most - 1}}}" if most > 1 else ""),
-        *_each(offer.callable, format.around, format, spelling, schemas=True),
+        *_each(offer.callable, format.around, format, spelling),
     ]
 
 
 def _units(offer: Offer, format: CallFormat, spelling: Spelling, trigger: str) -> list[str]:
-    """What comes behind a trigger: one call, or a frame of several. Strict functions alone have their schemas."""
+    """What comes behind a trigger: one call, or a frame of several."""
     (first, then, last), (before, *rest) = format.frame, format.around
     around = (before if first else before.removeprefix(trigger), rest[0], rest[1])
     frame = (first.removeprefix(trigger), then, last)
     return [
         _several("tm_units", frame, spelling, more="*" if first and not offer.single else ""),
-        *_each(offer.callable, around, format, spelling, schemas=False),
+        *_each(offer.callable, around, format, spelling),
     ]
 
 
@@ -155,12 +164,11 @@ def _opening_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, 
         f"TM_FREE: /(?s:.*)/ & ~/[ \\t\\r\\n]*{looks}(?s:.*)/",
         f"tm_units: {_any('tm_first', heads)} {more} {end}",
     ]
-    for number, (function, head) in enumerate(zip(offer.callable, heads, strict=True)):
-        arguments = arguments_schema(function) if function.strict else ANYTHING
+    for number, head in enumerate(heads):
         rules += [
             f"tm_first_{number}: {_head(first + head)} tm_rest_{number}",
             f"tm_call_{number}: {_head(head)} tm_rest_{number}",
-            f"tm_rest_{number}: %json {arguments} {literal(behind)}",
+            f"tm_rest_{number}: @{_ARGUMENTS}{number} {literal(behind)}",
         ]
     return rules
 
@@ -208,15 +216,12 @@ def _several(name: str, frame: Frame, spelling: Spelling, *, more: str) -> str:
     return f"{name}: {' '.join(filter(None, (first, 'tm_call', again, last)))}"
 
 
-def _each(
-    functions: Sequence[FunctionBody], around: Frame, format: CallFormat, spelling: Spelling, *, schemas: bool
-) -> Iterator[str]:
+def _each(functions: Sequence[FunctionBody], around: Frame, format: CallFormat, spelling: Spelling) -> Iterator[str]:
     """A rule for each function, and one for any of them."""
     before, between, behind = map(spelling.spell, around)
     yield "tm_call: " + " | ".join(f"tm_call_{number}" for number in range(len(functions)))
     for number, function in enumerate(functions):
-        arguments = arguments_schema(function) if schemas or function.strict else ANYTHING
-        parts = (before, literal(format.name(function.name)), between, f"%json {arguments}", behind)
+        parts = (before, literal(format.name(function.name)), between, f"@{_ARGUMENTS}{number}", behind)
         yield f"tm_call_{number}: {' '.join(filter(None, parts))}"
 
 

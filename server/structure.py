@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from engine.errors import GrammarRefused
 from engine.request import Grammar, Syntax
 from server.asked import Asked, json_of, schema_asked, written_asked
 from server.body import validated
@@ -24,14 +25,17 @@ def grammar_of(body: StructureFields, special: Mapping[str, int]) -> Asked | Non
 
 
 async def settled(engine: EngineDoor, asked: Asked | None, names: Names = ()) -> Grammar | None:
-    """Have the engine make the grammar ready; what it refuses is the client's 400 that names the field.
+    """Have the engine make the grammar ready; what it refuses is the client's 400 that names the field at fault.
 
     `names` are those of a body that was translated: what fails later is named by them as well.
     """
     if asked is None:
         return None
     with blaming(asked.param):
-        await engine.prepare(asked.grammar)
+        try:
+            await engine.prepare(asked.grammar)
+        except GrammarRefused as refusal:
+            raise wrong(asked.places.get(refusal.part, asked.param), str(refusal)) from refusal
     return replace(asked.grammar, name=name_of(asked.param, names))
 
 

@@ -3,7 +3,9 @@
 Two ways to say it: `structures` and `triggers`, or xgrammar's `format`, which says more.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import orjson
@@ -14,8 +16,10 @@ from server.errors import unsupported
 from server.rules import wrong
 from server.spelling import TEXT, Spelling
 from server.wire.sampling import TagStructure
+from server.words import name_of
 
 _ANY_TEXT = "TM_TEXT"
+_STRUCTURES = ((re.compile(r"(.*)\.tags(\[\d+\])\.content\.json_schema"), r"\1.structures\2.schema"),)
 _NOT_SPELLED = frozenset({"type", "json_schema", "pattern", "grammar"})  # of a format's keys
 
 Format = Mapping[str, object]  # what is in it is checked as it is read
@@ -42,7 +46,8 @@ def tags_asked(
         content = {"type": "json_schema", "json_schema": orjson.loads(schema)}
         tags.append({"type": "tag", "begin": each.begin, "content": content, "end": each.end})
     format = {"type": "triggered_tags", "triggers": list(triggers), "tags": tags}
-    return _asked(format, param, param, special)
+    asked = _asked(format, param, param, special)
+    return replace(asked, places={part: name_of(place, _STRUCTURES) for part, place in asked.places.items()})
 
 
 def format_asked(format: Format, param: str, special: Mapping[str, int]) -> Asked:
@@ -56,7 +61,7 @@ def _asked(format: Format, at: str, param: str, special: Mapping[str, int]) -> A
     rules = _Rules(Spelling(used))
     whole = rules.expression(format, at, last=True)
     source = "\n".join([f"start: {whole}", *rules.rules, TEXT])
-    return Asked(Grammar(Syntax.LARK, source, tuple(rules.parts)), param, frozenset(used.values()))
+    return Asked(Grammar(Syntax.LARK, source, tuple(rules.parts)), param, frozenset(used.values()), rules.places)
 
 
 class _Rules:
@@ -66,6 +71,7 @@ class _Rules:
         self._spelling = spelling
         self.rules: list[str] = []
         self.parts: list[tuple[str, Grammar]] = []
+        self.places: dict[str, str] = {}
 
     def expression(self, given: object, at: str, *, last: bool) -> str:
         """What stands for a format in a rule; `last`: nothing comes behind it. `at` is its place in the body."""
@@ -98,12 +104,16 @@ class _Rules:
     def regex(self, given: Format, at: str, *, last: bool) -> str | None:
         """What matches an expression."""
         pattern = given.get("pattern")
-        return self._part(Asked(Grammar(Syntax.REGEX, pattern), at)) if isinstance(pattern, str) and pattern else None
+        return (
+            self._part(Asked(Grammar(Syntax.REGEX, pattern), f"{at}.pattern"))
+            if isinstance(pattern, str) and pattern
+            else None
+        )
 
     def grammar(self, given: Format, at: str, *, last: bool) -> str | None:
         """What matches a grammar that is written out."""
         text = given.get("grammar")
-        return self._part(written_asked(text, at)) if isinstance(text, str) and text else None
+        return self._part(written_asked(text, f"{at}.grammar")) if isinstance(text, str) and text else None
 
     def any_text(self, given: Format, at: str, *, last: bool) -> str:
         """Any text, which ends with the answer."""
@@ -223,6 +233,7 @@ class _Rules:
     def _part(self, asked: Asked) -> str:
         name = f"tm_part_{len(self.parts)}"
         self.parts.append((name, asked.grammar))
+        self.places[name] = asked.param
         return f"@{name}"
 
 

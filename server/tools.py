@@ -1,12 +1,12 @@
 """Tools: which of a body's tools the prompt shows, which may be called, and whether one must be."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from server.errors import ApiError, unsupported
 from server.rules import wrong
-from server.wire.chat import FunctionBody, FunctionTool, ToolFields
+from server.wire.chat import FunctionBody, FunctionTool, OtherTool, ToolFields
 
 HOSTED = frozenset(  # kinds that agents send and others run; what else clients may call a kind is not logged
     {
@@ -32,12 +32,14 @@ class Offer:
     """What a body offers its model. `shown` are in the prompt, of those `callable` may be called.
 
     `required`: the answer is calls and nothing else. `single`: it has one call at most, as where one is named.
+    `places` has the field of each function's schema, by the function's name.
     """
 
     shown: tuple[FunctionBody, ...] = ()
     callable: tuple[FunctionBody, ...] = ()
     required: bool = False
     single: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -59,7 +61,16 @@ def offer_of(body: ToolFields) -> Offer:
     if body.tool_choice == "none" or not functions:
         return NOTHING
     named = isinstance(body.tool_choice, dict) and body.tool_choice.get("type") == "function"
-    return Offer(functions, allowed, required=required, single=named or body.parallel_tool_calls is False)
+    single = named or body.parallel_tool_calls is False
+    return Offer(functions, allowed, required=required, single=single, places=_places(body.tools or ()))
+
+
+def _places(tools: Sequence[FunctionTool | OtherTool]) -> dict[str, str]:
+    return {
+        tool.function.name: f"tools[{place}].function.parameters"
+        for place, tool in enumerate(tools)
+        if isinstance(tool, FunctionTool)
+    }
 
 
 def _choice(

@@ -1,6 +1,7 @@
 """llguidance: grammars for one tokenizer's tokens. The only module that knows it, imported with the first grammar."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence as Run
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
@@ -8,7 +9,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from engine.errors import GrammarRefused
 from engine.grammar.bounds import MAX_REPEATS
 from engine.grammar.grammars import end_ids_of
-from engine.grammar.translate import Ends, pieces_of, translated
+from engine.grammar.translate import Ends, is_plain, pieces_of, translated
 from engine.request import Grammar
 from engine.text import Tokenizer, Vocabulary
 
@@ -28,12 +29,27 @@ class Guidance:
 
     def compile(self, grammar: Grammar) -> "GuidanceCompiled":
         """See `Library`."""
+        with _refusing(grammar):
+            pieces = list(pieces_of(grammar))
+            hidden = [(name, piece) for name, piece in pieces if not is_plain(piece)]
+        self._check(hidden)
         try:
-            text, pieces = translated(grammar, self._ends), list(pieces_of(grammar))
-        except Exception as error:  # noqa: BLE001  # other people's code; what it says is for the client
-            raise _refused(grammar, str(error) or "it is nested too deep") from None
-        for piece in pieces:
-            self.compile(piece)
+            return self._whole(grammar)
+        except GrammarRefused:
+            self._check(pieces)  # one that is at fault is named
+            raise
+
+    def _check(self, pieces: Iterable[tuple[str, Grammar]]) -> None:
+        """Compile pieces alone."""
+        for name, piece in pieces:
+            try:
+                self.compile(piece)
+            except GrammarRefused as refusal:
+                raise refusal.within(name) from None
+
+    def _whole(self, grammar: Grammar) -> "GuidanceCompiled":
+        with _refusing(grammar):
+            text = translated(grammar, self._ends)
         matcher = LLMatcher(self._tokenizer, text, log_level=0, limits=LIMITS)
         if fault := _fault(matcher):
             raise _refused(grammar, fault)
@@ -102,6 +118,15 @@ def _fault(matcher: LLMatcher) -> str:
         if probe.is_error():
             return probe.get_error()
     return matcher.get_error() if matcher.is_error() else ""
+
+
+@contextmanager
+def _refusing(grammar: Grammar) -> Iterator[None]:
+    """Turn any failure of other people's code into a refusal; what it says is for the client."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # a library's, of whatever class
+        raise _refused(grammar, str(error) or "it is nested too deep") from None
 
 
 def _refused(grammar: Grammar, reason: str) -> GrammarRefused:

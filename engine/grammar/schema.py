@@ -4,6 +4,23 @@ from collections.abc import Iterator, Mapping
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})  # names to schemas
 _DATA = frozenset({"const", "enum", "default", "examples", "example"})  # values, whatever they look like
+PLAIN = frozenset(  # they refer to nothing, and take no more room than they are long
+    {
+        *(
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "anyOf",
+            "enum",
+            "const",
+            "minimum",
+            "maximum",
+        ),
+        *("$schema", "$comment", "title", "description", "default", "examples"),
+    }
+)
 _IDLE = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True, "propertyNames": True}
 _OF_OBJECTS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
 

@@ -9,7 +9,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from engine.grammar.bounds import MAX_FORESEEN, check_expression, check_lark, check_schema, special_tokens
-from engine.grammar.schema import demanding
+from engine.grammar.schema import PLAIN, demanding, subschemas
 from engine.request import Grammar, Syntax
 
 # Between two parts of JSON: a space, or a line feed and an indentation. Without a bound a model may write it for ever.
@@ -22,6 +22,7 @@ JSON_OPTIONS: dict[str, object] = {
     "lenient": False,  # what it does not know it refuses, and never leaves out
 }
 UNFORESEEN = '%llguidance {"no_forcing": true}\n'  # what must come next is not looked for, so nothing is too far away
+MAX_PLAIN = 8192  # characters of a schema
 
 # What a Lark grammar is made of where `%json` may stand: strings, expressions, comments, and itself.
 _PARTS = re.compile(r'"(?:\\.|[^"\\])*"|/(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<json>%json\b\s*)')
@@ -42,11 +43,19 @@ def _all_parts(grammar: Grammar) -> Iterator[tuple[str, Grammar]]:
         yield from _all_parts(part)
 
 
-def pieces_of(grammar: Grammar) -> Iterator[Grammar]:
-    """What stands in a grammar as a whole. A fault of one shows where it begins, which may be deep in an answer."""
-    yield from (part for _, part in grammar.parts)
+def pieces_of(grammar: Grammar) -> Iterator[tuple[str, Grammar]]:
+    """What stands in a grammar as a whole, parts by their names. Some faults of one show only where it begins."""
+    yield from grammar.parts
     if grammar.syntax is Syntax.LARK:
-        yield from (Grammar(Syntax.JSON_SCHEMA, json.dumps(schema)) for schema, _, _ in _schemas_in(grammar.source))
+        yield from (("", Grammar(Syntax.JSON_SCHEMA, json.dumps(each))) for each, _, _ in _schemas_in(grammar.source))
+
+
+def is_plain(grammar: Grammar) -> bool:
+    """Whether all faults of a piece show in the grammar that it stands in: it is small and refers to nothing."""
+    if grammar.syntax is not Syntax.JSON_SCHEMA or len(grammar.source) > MAX_PLAIN:
+        return False
+    schema = json.loads(grammar.source)
+    return isinstance(schema, dict) and all(part.keys() <= PLAIN for part in subschemas(schema))
 
 
 def _entry(grammar: Grammar, ends: Ends) -> dict[str, object]:

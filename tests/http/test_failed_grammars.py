@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import GrammarFailed
+from engine.errors import GrammarFailed, GrammarRefused
 from engine.request import Request
 from tests.fakes import FakeEngine, Script, make_service
 from tests.http.clients import client_of, frames_of
@@ -73,3 +73,38 @@ async def test_a_stream_ends_with_one_event_that_says_so(path: str, body: Body, 
     told(last, param)
     assert json.loads(last)["type" if "responses" in path else "error"]
     assert not any("nothing may follow" in frame for frame in before)
+
+
+LOOK = {"name": "look", "parameters": SCHEMA, "strict": True}
+OTHER = {"type": "web_search"}
+TOOL = {"type": "function", "function": LOOK}
+TOOLS: list[tuple[str, Body, str]] = [
+    ("/v1/chat/completions", CHAT | {"tools": [OTHER, TOOL]}, "tools[1].function.parameters"),
+    ("/v1/chat/completions", CHAT | {"tools": [TOOL], "tool_choice": "required"}, "tools[0].function.parameters"),
+    (
+        "/v1/responses",
+        {"model": "org/tiny", "input": "a", "tools": [{"type": "function", **LOOK}]},
+        "tools[0].parameters",
+    ),
+    (
+        "/v1/messages",
+        CHAT | {"tools": [{"name": "look", "input_schema": SCHEMA}], "tool_choice": {"type": "any"}},
+        "tools[0].input_schema",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "param"), TOOLS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_tool_s_schema_that_is_refused_is_named_where_the_client_wrote_it(
+    path: str, body: Body, param: str, stream: bool
+) -> None:
+    refusal = GrammarRefused(syntax="JSON schema", reason="it is wrong", part="tm_arguments_0")
+
+    async with client_of(make_service(FakeEngine(grammar_refusal=refusal))) as client:
+        answer = await client.post(path, json={**body, "stream": stream})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == f"{param}: the JSON schema can't be used: it is wrong"
+    if not path.endswith("/messages"):
+        assert answer.json()["error"]["param"] == param

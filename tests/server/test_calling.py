@@ -80,8 +80,8 @@ def required(*functions: FunctionBody, format: str = "hermes", template: str = "
     return shape_of(None, offer, thinking, dialect(format, template))
 
 
-def free(*functions: FunctionBody, format: str = "hermes", **fields: bool) -> Shape:
-    return shape_of(None, Offer(functions, functions, **fields), None, dialect(format))
+def free(*functions: FunctionBody, format: str = "hermes", single: bool = False) -> Shape:
+    return shape_of(None, Offer(functions, functions, single=single), None, dialect(format))
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,36 @@ def test_a_function_that_takes_no_objects_can_not_be_called() -> None:
         matches(shape, "")
 
 
-def test_a_schema_that_is_none_is_the_tools_fault() -> None:
-    shape = required(FunctionBody(name="go", parameters={"type": "objekt"}))
+@pytest.mark.parametrize("asked", [None, Asked(Grammar(Syntax.REGEX, "a+"), "guided_regex")])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_schema_that_is_none_is_its_tool_s_fault(format: str, asked: Asked | None) -> None:
+    wrong = FunctionBody(name="look", parameters={"type": "objekt"}, strict=True)
+    places = {"look": "tools[5].function.parameters"}
+
+    for required in (True, False):
+        offer = Offer((GO, wrong), (GO, wrong), required=required, places=places)
+        shape = shape_of(asked, offer, None, dialect(format))
+        if shape.asked is None:
+            continue  # such calls are never strict where they are free
+        with pytest.raises(GrammarRefused) as refused:
+            LIBRARY.compile(shape.asked.grammar)
+        assert shape.asked.places[refused.value.part] == "tools[5].function.parameters"
+
+
+def test_what_is_asked_for_beside_tools_keeps_its_own_places() -> None:
+    tags = grammar_of(
+        StructureFields.model_validate(
+            {"response_format": {"type": "structural_tag", "format": {"type": "regex", "pattern": "("}}}
+        ),
+        {},
+    )
+
+    shape = shape_of(tags, Offer((GO,), (GO,)), TAGS, dialect("hermes"))
 
     assert shape.asked is not None
-    assert shape.asked.param == "tools"
-    with pytest.raises(GrammarRefused):
+    with pytest.raises(GrammarRefused) as refused:
         LIBRARY.compile(shape.asked.grammar)
+    assert shape.asked.places[refused.value.part] == "response_format.format.pattern"
 
 
 @pytest.mark.parametrize("format", ["hermes", "mistral"])

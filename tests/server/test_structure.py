@@ -97,6 +97,19 @@ async def test_the_engine_makes_a_grammar_ready_before_it_is_asked_for_an_answer
     assert engine.grammars == [grammar, grammar]
 
 
+async def test_a_part_that_the_engine_refuses_names_the_field_that_it_was_made_from() -> None:
+    engine = FakeEngine(grammar_refusal=GrammarRefused(syntax="JSON schema", reason="it is wrong", part="p"))
+    grammar, places = Grammar(Syntax.REGEX, "a+"), {"p": "tools[3].function.parameters"}
+
+    with pytest.raises(ApiError) as known:
+        await settled(engine, Asked(grammar, "tools", places=places))
+    with pytest.raises(ApiError) as unknown:
+        await settled(engine, Asked(grammar, "guided_grammar"))
+
+    assert known.value.body["param"] == "tools[3].function.parameters"
+    assert unknown.value.body["param"] == "guided_grammar"
+
+
 async def test_what_the_engine_refuses_names_the_field_that_asked_for_it() -> None:
     engine = FakeEngine(grammar_refusal=GrammarRefused(syntax="regular expression", reason="it is too large"))
 

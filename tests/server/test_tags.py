@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from engine.errors import GrammarRefused
 from engine.grammar.guidance import guidance_for
 from engine.request import Grammar
 from engine.text import Vocabulary
@@ -164,7 +165,7 @@ def test_a_trigger_that_is_a_special_token_is_that_token_and_shown() -> None:
         (
             {"type": "triggered_tags", "triggers": ["<f="], "tags": [WAIT_TAG], "at_least_one": True},
             ["<f=wait>5</f>", "<f=wait>5</f> and <f=wait>6</f>."],
-            ["", "No.", "<f=wait>5</f> <f=go>"],
+            ["", "No.", "so <f=wait>5</f>", "<f=wait>5</f> <f=go>"],
         ),
         (
             {"type": "triggered_tags", "triggers": ["<f="], "tags": [WAIT_TAG], "stop_after_first": True},
@@ -254,6 +255,44 @@ def test_what_a_format_can_t_say_is_refused_at_its_place(format: object, param: 
 
     assert refused.value.status == 400
     assert refused.value.body["param"] == param
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        (
+            {"response_format": OLD | {"structures": [GO, GO | {"schema": {"type": "objekt"}}]}},
+            "response_format.structures[1].schema",
+        ),
+        (
+            {"structured_outputs": {"structural_tag": OLD | {"structures": [GO | {"schema": '{"not": {}}'}]}}},
+            "structured_outputs.structural_tag.structures[0].schema",
+        ),
+        *(
+            ({"response_format": {"type": "structural_tag", "format": format}}, f"response_format.format{within}")
+            for format, within in [
+                ({"type": "json_schema", "json_schema": {"type": "objekt"}}, ".json_schema"),
+                ({"type": "regex", "pattern": "("}, ".pattern"),
+                ({"type": "grammar", "grammar": "start: thing"}, ".grammar"),
+                (
+                    {
+                        "type": "triggered_tags",
+                        "triggers": ["<f="],
+                        "tags": [GO_TAG, GO_TAG | {"content": {"type": "regex", "pattern": "("}}],
+                    },
+                    ".tags[1].content.pattern",
+                ),
+            ]
+        ),
+    ],
+)
+def test_what_the_library_refuses_of_a_tag_has_its_place(fields: Mapping[str, object], param: str) -> None:
+    found = asked(fields)
+
+    with pytest.raises(GrammarRefused) as refused:
+        LIBRARY.compile(found.grammar)
+
+    assert found.places[refused.value.part] == param
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_other_kinds_of_tools_are_dropped_with_one_warning(caplog: pytest.LogCap
         got = offer(tools=[{"type": "web_search"}, *TOOLS, {"type": "custom", "custom": {"name": "x"}}])
 
     assert got.names == {"look", "go"}
+    assert got.places == {"look": "tools[1].function.parameters", "go": "tools[2].function.parameters"}
     [record] = caplog.records
     assert record.getMessage() == "tools_dropped"
     assert vars(record)["fields"] == {"tools": 2, "kinds": "custom,web_search"}

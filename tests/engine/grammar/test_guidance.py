@@ -3,10 +3,19 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+from hypothesis import given, strategies as st
 
 from engine.errors import GrammarRefused
 from engine.grammar.grammars import end_ids_of
-from engine.grammar.guidance import MAX_REASON_CHARACTERS, GuidanceMatcher, Tokens, guidance_for
+from engine.grammar.guidance import (
+    MAX_REASON_CHARACTERS,
+    Guidance,
+    GuidanceCompiled,
+    GuidanceMatcher,
+    Tokens,
+    guidance_for,
+)
+from engine.grammar.translate import is_plain
 from engine.request import Grammar, Syntax
 from engine.text import Vocabulary
 from tests.digest import tokens_in
@@ -250,6 +259,86 @@ def test_a_part_is_a_grammar_as_a_whole_whatever_its_syntax_and_its_names() -> N
 def test_a_fault_of_a_part_is_found_before_it_is_reached() -> None:
     with pytest.raises(GrammarRefused, match=r"JSON schema.*no text matches it"):
         LIBRARY.compile(Grammar(Syntax.LARK, 'start: "x"+ @p', (("p", Grammar(Syntax.JSON_SCHEMA, '{"$ref": "#"}')),)))
+
+
+def test_a_part_at_fault_is_named_however_deep_it_is() -> None:
+    good, wrong = Grammar(Syntax.JSON_SCHEMA, "{}"), Grammar(Syntax.JSON_SCHEMA, '{"type": "objekt"}')
+    inner = Grammar(Syntax.LARK, "start: @good @wrong", (("good", good), ("wrong", wrong)))
+    whole = Grammar(Syntax.LARK, 'start: "x"+ @inner', (("inner", inner),))
+
+    with pytest.raises(GrammarRefused, match=r"JSON schema.*objekt") as refused:
+        LIBRARY.compile(whole)
+    with pytest.raises(GrammarRefused) as without:
+        LIBRARY.compile(Grammar(Syntax.LARK, "start: thing @good", (("good", good),)))
+
+    assert refused.value.part == "wrong"
+    assert without.value.part == ""
+
+
+class Noting(Guidance):
+    """Notes what it compiles."""
+
+    def __init__(self) -> None:
+        super().__init__(LIBRARY._tokenizer, LIBRARY._ends)
+        self.compiled: list[Grammar] = []
+
+    def _whole(self, grammar: Grammar) -> GuidanceCompiled:
+        self.compiled.append(grammar)
+        return super()._whole(grammar)
+
+
+def test_plain_schemas_are_compiled_once_and_with_the_whole() -> None:
+    library = Noting()
+    plain = tuple((f"p{number}", Grammar(Syntax.JSON_SCHEMA, json.dumps(PERSON))) for number in range(60))
+    long = Grammar(Syntax.JSON_SCHEMA, '{"pattern": "^a+$"}')
+    whole = Grammar(
+        Syntax.LARK, "start: " + " ".join(f"@{name}" for name, _ in plain) + " @p60", (*plain, ("p60", long))
+    )
+
+    library.compile(whole)
+
+    assert library.compiled == [long, whole]
+
+
+VALUES = st.none() | st.booleans() | st.integers(-100, 100) | st.text("ab", max_size=3)
+NAMES = st.sampled_from(["a", "b", "c", ""])
+
+
+def plain_schemas(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Schemas of what is plain, many of which nothing matches."""
+    types = ["object", "array", "string", "integer", "number", "boolean", "null"]
+    within = inner | st.booleans()
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from([*types, ["string", "null"], ["object", "integer"]]),
+            "properties": st.dictionaries(NAMES, within, max_size=3),
+            "required": st.lists(NAMES, max_size=3, unique=True),
+            "additionalProperties": within,
+            "items": within,
+            "enum": st.lists(VALUES | st.dictionaries(NAMES, VALUES, max_size=2), max_size=3),
+            "const": VALUES,
+            "anyOf": st.lists(within, max_size=3),
+            "minimum": st.integers(-50, 50),
+            "maximum": st.integers(-50, 50),
+        },
+    )
+
+
+@given(st.recursive(plain_schemas(st.just({})), plain_schemas, max_leaves=5))
+def test_what_is_wrong_with_a_plain_schema_shows_before_it_is_reached(schema: object) -> None:
+    part = Grammar(Syntax.JSON_SCHEMA, json.dumps(schema))
+    assert is_plain(part)
+
+    assert is_refused(part) is is_refused(Grammar(Syntax.LARK, 'start: "x"+ @p', (("p", part),)))
+
+
+def is_refused(grammar: Grammar) -> bool:
+    try:
+        LIBRARY.compile(grammar)
+    except GrammarRefused:
+        return True
+    return False
 
 
 def test_a_grammar_that_can_t_be_followed_allows_nothing_and_says_why() -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from engine.grammar.translate import UNFORESEEN, Ends, pieces_of, translated
+from engine.grammar.translate import MAX_PLAIN, UNFORESEEN, Ends, is_plain, pieces_of, translated
 from engine.request import Grammar, Syntax
 
 ENDS: Ends = {2: "<|end|>", 7: "<eot>"}
@@ -62,11 +62,29 @@ def test_pieces_are_parts_and_embedded_schemas() -> None:
     whole = Grammar(Syntax.LARK, 'start: @a "%json {" %json {"const": "%json 1"} | %json true', (("a", part),))
 
     assert list(pieces_of(whole)) == [
-        part,
-        Grammar(Syntax.JSON_SCHEMA, '{"const": "%json 1"}'),
-        Grammar(Syntax.JSON_SCHEMA, "true"),
+        ("a", part),
+        ("", Grammar(Syntax.JSON_SCHEMA, '{"const": "%json 1"}')),
+        ("", Grammar(Syntax.JSON_SCHEMA, "true")),
     ]
     assert list(pieces_of(Grammar(Syntax.REGEX, "%json {}"))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ('{"type": "object", "properties": {"a": {"enum": [1, {"pattern": 5}]}}, "required": ["a"]}', True),
+        ('{"anyOf": [{"items": {"type": "integer", "minimum": 0}}, {"const": "x"}], "description": "y"}', True),
+        ("{}", True),
+        ('{"properties": {"a": {"$ref": "#"}}}', False),
+        ('{"items": {"pattern": "a"}}', False),
+        ('{"type": "string", "maxLength": 5}', False),
+        (json.dumps({"enum": ["x" * MAX_PLAIN]}), False),
+        ("true", False),
+    ],
+)
+def test_a_schema_is_plain_that_refers_to_nothing_and_is_small(source: str, plain: bool) -> None:
+    assert is_plain(Grammar(Syntax.JSON_SCHEMA, source)) is plain
+    assert not is_plain(Grammar(Syntax.LARK, source))
 
 
 @pytest.mark.parametrize(
