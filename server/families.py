@@ -1,16 +1,11 @@
-"""Families: Prometheus families that share a prefix and the label that names the model."""
+"""Families: metrics that share a prefix and the label that names the model."""
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import accumulate
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
-
 from engine.stats import BlockCounts, HistogramView, Snapshot
+from server.exposition import Family, Kind, Labels, distribution, sample
 
 
 class Families:
@@ -18,75 +13,64 @@ class Families:
 
     def __init__(self, *, prefix: str, model_label: str, model: str) -> None:
         self._prefix = prefix
-        self._model_label = model_label
-        self._model = model
+        self._model = (model_label, model)
 
-    def gauge(self, name: str, text: str, value: float) -> GaugeMetricFamily:
+    def gauge(self, name: str, text: str, value: float) -> Family:
         """One number that may fall."""
-        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels())
-        family.add_metric([self._model], value)
-        return family
+        return self._numbers(Kind.GAUGE, name, text, {(): value})
 
-    def gauges(self, name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    def gauges(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Family:
         """One number that may fall, for each value of a label."""
-        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels(label))
-        for key, value in values.items():
-            family.add_metric([self._model, key], value)
-        return family
+        return self._numbers(Kind.GAUGE, name, text, {((label, key),): value for key, value in values.items()})
 
     def gauge_grid(
         self, name: str, text: str, labels: tuple[str, str], values: Mapping[tuple[str, str], float]
-    ) -> GaugeMetricFamily:
+    ) -> Family:
         """One number that may fall, for each pair of two labels' values."""
-        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels(*labels))
-        for keys, value in values.items():
-            family.add_metric([self._model, *keys], value)
-        return family
+        return self._numbers(Kind.GAUGE, name, text, _grid(labels, values))
 
-    def counter(self, name: str, text: str, value: float) -> CounterMetricFamily:
+    def counter(self, name: str, text: str, value: float) -> Family:
         """One number that only rises; `_total` is added to the name."""
-        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels())
-        family.add_metric([self._model], value)
-        return family
+        return self._numbers(Kind.COUNTER, name, text, {(): value})
 
-    def counters(self, name: str, text: str, label: str, values: Mapping[str, float]) -> CounterMetricFamily:
+    def counters(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Family:
         """One number that only rises, for each value of a label."""
-        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels(label))
-        for key, value in values.items():
-            family.add_metric([self._model, key], value)
-        return family
+        return self._numbers(Kind.COUNTER, name, text, {((label, key),): value for key, value in values.items()})
 
     def counter_grid(
         self, name: str, text: str, labels: tuple[str, str], values: Mapping[tuple[str, str], float]
-    ) -> CounterMetricFamily:
+    ) -> Family:
         """One number that only rises, for each pair of two labels' values."""
-        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels(*labels))
-        for keys, value in values.items():
-            family.add_metric([self._model, *keys], value)
-        return family
+        return self._numbers(Kind.COUNTER, name, text, _grid(labels, values))
 
-    def histogram(self, name: str, text: str, view: HistogramView) -> HistogramMetricFamily:
+    def histogram(self, name: str, text: str, view: HistogramView) -> Family:
         """One distribution."""
-        family = HistogramMetricFamily(self._prefix + name, text, labels=self._labels())
-        family.add_metric([self._model], buckets=cumulative(view), sum_value=view.sum)
-        return family
+        return self._distributions(name, text, {(): view})
 
-    def histograms(self, name: str, text: str, label: str, views: Mapping[str, HistogramView]) -> HistogramMetricFamily:
+    def histograms(self, name: str, text: str, label: str, views: Mapping[str, HistogramView]) -> Family:
         """One distribution for each value of a label."""
-        family = HistogramMetricFamily(self._prefix + name, text, labels=self._labels(label))
-        for key, view in views.items():
-            family.add_metric([self._model, key], buckets=cumulative(view), sum_value=view.sum)
-        return family
+        return self._distributions(name, text, {((label, key),): view for key, view in views.items()})
 
-    def info(self, name: str, text: str, values: Mapping[str, str] | None) -> InfoMetricFamily:
+    def info(self, name: str, text: str, values: Mapping[str, str] | None) -> Family:
         """Facts as labels of a constant 1; nothing but the family's head while they are unknown."""
-        family = InfoMetricFamily(self._prefix + name, text, labels=self._labels())
-        if values is not None:
-            family.add_metric([self._model], dict(values))
-        return family
+        return self._numbers(Kind.INFO, name, text, {} if values is None else {tuple(values.items()): 1})
 
-    def _labels(self, *more: str) -> list[str]:
-        return [self._model_label, *more]
+    def _numbers(self, kind: Kind, name: str, text: str, values: Mapping[Labels, float]) -> Family:
+        name = self._prefix + name
+        lines = [sample(kind.sample_of(name), (self._model, *labels), value) for labels, value in values.items()]
+        return Family(name, kind, text, lines)
+
+    def _distributions(self, name: str, text: str, views: Mapping[Labels, HistogramView]) -> Family:
+        name = self._prefix + name
+        lines = (
+            distribution(name, (self._model, *labels), cumulative(view), view.sum) for labels, view in views.items()
+        )
+        return Family(name, Kind.HISTOGRAM, text, [line for each in lines for line in each])
+
+
+def _grid(labels: tuple[str, str], values: Mapping[tuple[str, str], float]) -> dict[Labels, float]:
+    first, second = labels
+    return {((first, one), (second, other)): value for (one, other), value in values.items()}
 
 
 def usage_ratio(snapshot: Snapshot) -> float:
@@ -99,7 +83,11 @@ def _capacity(counts: BlockCounts) -> int:
     return counts.free + counts.allocated + counts.shared + counts.cached
 
 
-def cumulative(view: HistogramView) -> list[tuple[str, float]]:
+def cumulative(view: HistogramView) -> list[tuple[str, int]]:
     """The buckets as Prometheus wants them: each counts everything up to its bound."""
-    bounds = [*(str(float(bound)) for bound in view.bounds), "+Inf"]
-    return [(bound, float(count)) for bound, count in zip(bounds, accumulate(view.counts), strict=True)]
+    return list(zip(_named(view.bounds), accumulate(view.counts), strict=True))
+
+
+@cache
+def _named(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    return (*(str(float(bound)) for bound in bounds), "+Inf")

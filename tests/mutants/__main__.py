@@ -109,6 +109,7 @@ WATCHER_TESTS = (
     "tests/server/render/test_timeline.py",
     "tests/laws/test_watchers.py",
 )
+METRICS_TESTS = tuple(f"tests/server/test_{name}.py" for name in ("exposition", "families", "metrics"))
 LOGS_TESTS = ("tests/http/test_log_lines.py", "tests/server/test_traces.py")
 TESTS_OF = {  # faults that have tests of their own
     "recurrent": RECURRENT_TESTS,
@@ -116,6 +117,7 @@ TESTS_OF = {  # faults that have tests of their own
     "grammar": GRAMMAR_TESTS,
     "reading": READING_TESTS,
     "watchers": WATCHER_TESTS,
+    "metrics": METRICS_TESTS,
     "logs": LOGS_TESTS,
     "resume": KEEPING_TESTS,
     "store": KEEPING_TESTS,
