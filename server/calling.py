@@ -15,6 +15,7 @@ from server.asked import Asked
 from server.dialect import Dialect
 from server.reading.answer import AnswerReader, Thinking
 from server.reading.calls import ARGUMENTS, ASIDE, CallFormat, Calls, Frame
+from server.reading.channels import CHANNEL, CONSTRAIN, END, FUNCTIONS, MESSAGE, START
 from server.spelling import TEXT, Spelling, literal
 from server.tools import NOTHING, Offer
 from server.wire.chat import FunctionBody
@@ -36,7 +37,7 @@ def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, diale
     """The shape of an answer for which a grammar was asked, tools are offered, and which may think before."""
     format = dialect.format if offer.callable or dialect.always_read else None
     offer = replace(offer, single=offer.single or dialect.one_call)
-    spelling = Spelling(dialect.special)
+    spelling = Spelling(dialect.within)
     reader = AnswerReader(thinking)
     if format is not None:
         schemas = {function.name: function.parameters or {} for function in offer.callable}
@@ -44,7 +45,7 @@ def shape_of(asked: Asked | None, offer: Offer, thinking: Thinking | None, diale
         if offer.required:
             return Shape(required_calls(offer, format, thinking, spelling), reader)
     if asked is None:
-        if format is not None and is_strict(offer, format):
+        if format is not None and is_strict(offer, format, spelling):
             return Shape(strict_calls(offer, format, thinking, spelling), reader)
         return Shape(None, reader)
     if format is None and thinking is None:
@@ -78,7 +79,9 @@ def behind_thinking(
 
 def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, spelling: Spelling) -> Asked:
     """Any text, in which calls are those of tools that may be called, with arguments that match where that is asked."""
-    if format.openings:
+    if format.openings == (CHANNEL,):
+        rules = _addressed_calls(offer, format, spelling)
+    elif format.openings:
         rules = _opening_calls(offer, format, thinking, spelling)
     else:
         [trigger, *_] = format.marks
@@ -87,10 +90,12 @@ def strict_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, sp
     return _asked([*_thinking(thinking, spelling, "tm_said"), *rules], offer, strict=True)
 
 
-def is_strict(offer: Offer, format: CallFormat) -> bool:
+def is_strict(offer: Offer, format: CallFormat, spelling: Spelling) -> bool:
     """Whether freely made calls are to be enforced, and can be: it can be told where they begin."""
     wanted = any(function.strict for function in offer.callable) or len(offer.callable) < len(offer.shown)
-    return wanted and all(opening in _LOOKS for opening in format.openings)
+    if format.openings == (CHANNEL,):
+        return wanted and all(map(spelling.begins_special, (CHANNEL, START, MESSAGE)))
+    return wanted
 
 
 # -- rules ----------------------------------------------------------------------------------------
@@ -169,6 +174,31 @@ def _opening_calls(offer: Offer, format: CallFormat, thinking: Thinking | None, 
             f"tm_first_{number}: {_head(first + head)} tm_rest_{number}",
             f"tm_call_{number}: {_head(head)} tm_rest_{number}",
             f"tm_rest_{number}: @{_ARGUMENTS}{number} {literal(behind)}",
+        ]
+    return rules
+
+
+def _addressed_calls(offer: Offer, format: CallFormat, spelling: Spelling) -> list[str]:
+    """Messages of any text, the last of which may be a call: it is one where its header names a function.
+
+    A header is text between special tokens, and what names a function stands between two of them as a whole.
+    """
+    channel, message, start = map(spelling.spell, (CHANNEL, MESSAGE, START))
+    parted = f"({channel} | {spelling.spell(CONSTRAIN)})"
+    end = f"({spelling.spell(END)} tm_text)?" if spelling.begins_special(END) else ""
+    rules = [
+        "tm_said: tm_text tm_message* tm_addressed?",
+        f"tm_message: tm_header TM_HEAD? {message} tm_text {end}",
+        f"tm_addressed: tm_header {_any('tm_call', offer.callable)}",
+        f"tm_header: ({channel} | {start}) (TM_HEAD? {parted})*",
+        f"TM_HEAD: /(?s:.+)/ & ~/(?s:.*)to={re.escape(FUNCTIONS)}(?s:.*)/",
+        "TM_BEFORE: /((?s:.*)[ \\n])?/ & ~/(?s:.*)to=(?s:.*)/",
+    ]
+    for number, function in enumerate(offer.callable):
+        address = f"to={FUNCTIONS}{format.name(function.name)}"
+        rules += [
+            f"TM_ADDRESS_{number}: TM_BEFORE {literal(address)} /([ \\n](?s:.*))?/",
+            f"tm_call_{number}: TM_ADDRESS_{number} ({parted} TM_HEAD?)* {message} TM_SPACE @{_ARGUMENTS}{number}",
         ]
     return rules
 

@@ -37,15 +37,16 @@ class Dialect:
     """What is known of a model's ways.
 
     `format` None: calls are not looked for. `variables` are those of `VARIABLES` that the template reads. `special` has
-    the ids of those marks that are special tokens, `tokens` those of all special tokens. `takes_system`: the template
-    does not refuse a system message. `one_call`: it refuses an answer of several calls. `short_ids`: it refuses ids of
-    calls that are not like our own.
+    the ids of those marks that are special tokens, `within` of those that end no answer, `tokens` those of all special
+    tokens. `takes_system`: the template does not refuse a system message. `one_call`: it refuses an answer of several
+    calls. `short_ids`: it refuses ids of calls that are not like our own.
     """
 
     format: CallFormat | None
     thinking: Thinking | None
     variables: frozenset[str]
     special: Mapping[str, int]
+    within: Mapping[str, int]
     tokens: Mapping[str, int]
     takes_system: bool
     one_call: bool
@@ -89,8 +90,10 @@ class Dialect:
         return replace(tags, begun=end.endswith(tags.opens) or said.rfind(tags.opens) > said.rfind(tags.closes))
 
 
-def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocabulary) -> Dialect:
-    """The dialect that a template tells of, or that the settings name."""
+def dialect_of(
+    template: str | None, settings: ServerSettings, vocabulary: Vocabulary, *, eos_ids: frozenset[int] = frozenset()
+) -> Dialect:
+    """The dialect that a template tells of, or that the settings name. `eos_ids` end answers, so they are in none."""
     text, name = template or "", settings.tool_format
     format = _format(_told_format(text) if name == "auto" else name, text)
     tags = settings.reasoning_format
@@ -104,6 +107,7 @@ def dialect_of(template: str | None, settings: ServerSettings, vocabulary: Vocab
         thinking=thinking,
         variables=frozenset(variable for variable in VARIABLES if _reads(text, variable)),
         special={mark: special[mark] for mark in marks if mark in special},
+        within={mark: special[mark] for mark in marks if mark in special and special[mark] not in eos_ids},
         tokens=special,
         takes_system=_NO_SYSTEM.search(text) is None,
         one_call=_ONE_CALL in text or isinstance(format, Harmony),

@@ -77,7 +77,12 @@ class Service:
     def attach(self, built: Built) -> None:
         """The model has loaded: serve it."""
         names = (built.engine.info.name, *self.settings.model.aliases)
-        dialect = dialect_of(built.tokenizer.chat_template, self.settings.server, built.engine.vocabulary)
+        dialect = dialect_of(
+            built.tokenizer.chat_template,
+            self.settings.server,
+            built.engine.vocabulary,
+            eos_ids=built.tokenizer.eos_ids,
+        )
         self._loaded = Loaded(built.engine, built.tokenizer, names, _fingerprint(built.engine.info), dialect)
 
     def fail(self) -> None:

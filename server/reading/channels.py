@@ -8,7 +8,8 @@ from server.reading.tape import Steps, Tape
 MAX_HEADER = 512  # characters
 FUNCTIONS = "functions."  # what comes before a function's name where a message is addressed to it
 CHANNEL, MESSAGE, START = "<|channel|>", "<|message|>", "<|start|>"
-ENDS = ("<|end|>", "<|call|>", "<|return|>")
+CONSTRAIN, END = "<|constrain|>", "<|end|>"
+ENDS = (END, "<|call|>", "<|return|>")
 
 
 class Harmony:
@@ -16,9 +17,9 @@ class Harmony:
 
     marks: tuple[str, ...] = (CHANNEL, START)
     openings: tuple[str, ...] = (CHANNEL,)
-    inner: tuple[str, ...] = (MESSAGE, "<|constrain|>", *ENDS)
+    inner: tuple[str, ...] = (MESSAGE, CONSTRAIN, *ENDS)
     frame: Frame = ("", "", "")
-    around: Frame = (f"{CHANNEL}commentary to={FUNCTIONS}", f" <|constrain|>json{MESSAGE}", "")
+    around: Frame = (f"{CHANNEL}commentary to={FUNCTIONS}", f" {CONSTRAIN}json{MESSAGE}", "")
 
     def name(self, name: str) -> str:
         """See `CallFormat`."""
@@ -28,7 +29,7 @@ class Harmony:
         """See `CallFormat`. Reads one message."""
         yield from tape.expect(*self.marks)
         header = yield from tape.until(MESSAGE, MAX_HEADER)
-        words = header.replace(CHANNEL, " channel=").replace("<|constrain|>", " ").split()
+        words = header.replace(CHANNEL, " channel=").replace(CONSTRAIN, " ").split()
         recipient = next((word.removeprefix("to=") for word in words if word.startswith("to=")), "")
         if recipient.startswith(FUNCTIONS):
             yield from tape.space()

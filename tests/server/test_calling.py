@@ -1,5 +1,7 @@
 """Grammars of answers, with the library that enforces them over a small vocabulary of bytes and two special marks."""
 
+import re
+
 import pytest
 
 from config.settings import ServerSettings
@@ -301,8 +303,109 @@ def test_one_strict_call_where_there_may_be_no_more() -> None:
     assert not matches(free(STRICT, format="pythonic", single=True), f"[look(**{HERE}), look(**{HERE})]")
 
 
-def test_a_format_whose_texts_begin_as_its_calls_do_stays_free() -> None:
+def test_channels_that_are_no_special_tokens_stay_free() -> None:
     assert free(STRICT, format="harmony").asked is None
+
+
+CHANNELS = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>")
+
+CHANNEL_IDS = {mark: END + 1 + number for number, mark in enumerate(CHANNELS)}
+
+
+class BytesAndChannels(FakeTokenizer):
+    """One token a byte, and the marks of channels, two of which end an answer."""
+
+    vocabulary = Vocabulary(
+        [*(bytes([byte]) for byte in range(256)), b"<end>", *(mark.encode() for mark in CHANNELS)],
+        frozenset({END, *CHANNEL_IDS.values()}),
+    )
+    eos_ids = frozenset({END, CHANNEL_IDS["<|call|>"], CHANNEL_IDS["<|return|>"]})
+
+
+CHANNEL_LIBRARY = guidance_for(BytesAndChannels())
+ADDRESSED = "<|channel|>commentary to=functions.look <|constrain|>json<|message|>"
+THOUGHT = "<|channel|>analysis<|message|>to=functions.look? {}<|end|><|start|>assistant"
+
+
+def in_channels(*functions: FunctionBody, eos_ids: frozenset[int] = BytesAndChannels.eos_ids) -> Shape:
+    settings = ServerSettings.model_validate({"tool_format": "harmony"})
+    dialect = dialect_of("", settings, BytesAndChannels.vocabulary, eos_ids=eos_ids)
+    return shape_of(None, Offer(functions, functions), None, dialect)
+
+
+def channel_tokens(text: str) -> list[int]:
+    parts = re.split(f"({'|'.join(map(re.escape, CHANNELS))})", text)
+    return [id for part in parts for id in ([CHANNEL_IDS[part]] if part in CHANNEL_IDS else part.encode())]
+
+
+def matches_in_channels(shape: Shape, text: str) -> bool:
+    assert shape.asked is not None
+    matcher = CHANNEL_LIBRARY.compile(shape.asked.grammar).start()
+    return all(matcher.take(id) for id in channel_tokens(text)) and (matcher.is_over or matcher.take(END))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{ADDRESSED}{HERE}",
+        f"{THOUGHT}{ADDRESSED}{HERE}",
+        f"{THOUGHT}<|channel|>commentary<|message|>First I look.<|end|><|start|>assistant{ADDRESSED}{HERE}",
+        f"<|start|>assistant to=functions.look<|channel|>commentary<|message|>{HERE}",
+        f"<|channel|>commentary to=functions.look<|message|>\n{HERE}",
+        "<|channel|>commentary to=functions.go <|constrain|>json<|message|>{}",
+        f"<|channel|>commentary to=functions.go <|constrain|>json<|message|>{ANY}",
+    ],
+)
+def test_a_strict_call_in_a_channel_is_enforced_and_read(said: str) -> None:
+    shape = in_channels(STRICT, GO)
+
+    assert matches_in_channels(shape, said)
+    assert not matches_in_channels(shape, said + "x"), "a call ends the answer"
+    reader = shape.reader()
+    pieces = joined([*reader.feed(said), *reader.finish()])
+    assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == [
+        "go" if "functions.go" in said else "look"
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "No.",
+        "to=functions.run {}",
+        "<|channel|>final<|message|>No. {}",
+        f"{THOUGHT}<|channel|>final<|message|>to=functions.look is what I thought of",
+        "<|channel|>commentary to=browser.search<|message|>{}",
+        "<|channel|>final<|message|>No.<|end|>",
+    ],
+)
+def test_texts_in_channels_are_free(said: str) -> None:
+    assert matches_in_channels(in_channels(STRICT, GO), said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ADDRESSED + "{}",
+        ADDRESSED + "look here",
+        "<|channel|>commentary to=functions.run <|constrain|>json<|message|>{}",
+        "<|channel|>commentary to=functions.looking<|message|>{}",
+        "<|start|>assistant to=functions.look<|channel|>commentary<|message|>{}",
+        f"{ADDRESSED}{HERE}<|start|>assistant{ADDRESSED}{HERE}",
+    ],
+)
+def test_a_wrong_call_in_a_channel_can_not_be_made(said: str) -> None:
+    assert not matches_in_channels(in_channels(STRICT, GO), said)
+
+
+def test_a_mark_that_ends_answers_is_in_none() -> None:
+    shape = in_channels(STRICT, eos_ids=frozenset(CHANNEL_IDS.values()) - {CHANNEL_IDS[CHANNELS[0]]})
+    ending = in_channels(STRICT, eos_ids=BytesAndChannels.eos_ids | {CHANNEL_IDS["<|end|>"]})
+
+    assert shape.asked is None, "channels can't be told"
+    assert matches_in_channels(ending, f"{ADDRESSED}{HERE}")
+    assert not matches_in_channels(ending, THOUGHT)
 
 
 def test_functions_that_are_not_strict_stay_free_unless_not_all_are_allowed() -> None:
