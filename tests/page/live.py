@@ -250,6 +250,16 @@ def test_a_stopped_answer_ends_its_request_and_keeps_what_came(looks: Looks, hol
         until(page, "document.querySelectorAll('#running > li').length === 0")
 
         assert page.inner_text(".took").startswith("Stopped.")
+        page.click("#ended summary")
+        page.click("#ended button")
+        page.wait_for_selector('#steps tr[data-event="ended"]')
+        befell = page.locator("#steps tr.event").all_inner_texts()
+
+    assert [text.split("\t")[-1] for text in befell] == [
+        "came into the queue",
+        "admitted, nothing found in the cache",
+        "ended: abort",
+    ]
 
 
 def test_a_server_that_comes_back_is_found_again(looks: Looks) -> None:

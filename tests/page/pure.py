@@ -231,7 +231,7 @@ def test_the_first_tokens_of_a_step_are_the_guesses_that_stood(page: "Page") -> 
 
 def test_marks_over_time_are_a_stair_within_its_frame(page: "Page") -> None:
     steps = [{"time": 1.0, "computed": 10}, {"time": 2.0, "computed": 20}, {"time": 3.0, "computed": 30}]
-    frame = {"width": 100, "height": 50, "bottom": 10, "top": 30}
+    frame = {"width": 100, "height": 50, "bottom": 10, "top": 30, "start": 1.0, "stop": 3.0}
 
     stair = call(page, "story", "return m.stairOf(a[0], (step) => step.computed, a[1]);", steps, frame)
 
@@ -254,6 +254,74 @@ def test_what_happened_at_a_step_is_told(page: "Page") -> None:
         "3 guesses fell",
         "had lost its cache, computes again, part of the prompt",
     ]
+
+
+EVENTS = [
+    {"number": 1, "time": 0.0, "event": "queued"},
+    {"number": 2, "time": 7.0, "event": "admitted", "cached_tokens": 16},
+    {"number": 3, "time": 8.5, "event": "preempted", "reason": "room", "lost": 24, "freed": 1},
+    {"number": 4, "time": 9.0, "event": "resumed", "cached_tokens": 0},
+    {"number": 5, "time": 10.0, "event": "ended", "reason": "stop"},
+]
+STEPS = [{"step": 1, "time": 8.0}, {"step": 4, "time": 9.5}, {"step": 5, "time": 10.0}]
+
+
+def test_what_befell_a_sequence_stands_between_its_steps_and_its_end_behind_the_last(page: "Page") -> None:
+    line = call(page, "story", "return m.lineOf(a[0]).map((one) => one.step ?? one.event);", a_story())
+
+    assert line == ["queued", "admitted", 1, "preempted", "resumed", 4, 5, "ended"]
+    for steps, events in ((STEPS, []), ([], EVENTS)):
+        whole = call(page, "story", "return m.lineOf(a[0]);", {"steps": steps, "events": events})
+        assert whole == [*steps, *events]
+
+
+def a_story() -> dict[str, object]:
+    return {"steps": STEPS, "events": EVENTS}
+
+
+def test_what_befell_a_sequence_is_told_in_words(page: "Page") -> None:
+    more = [
+        *({"event": name} for name in ("paused", "unpaused", "parked", "unparked", "resumed", "new")),
+        {"event": "preempted", "reason": "new", "lost": 1, "freed": 2},
+        {"event": "ended", "reason": "error", "error": "slow_reader"},
+    ]
+
+    told = call(page, "story", "return a.map(m.happeningOf);", *EVENTS, *more)
+
+    assert told == [
+        "came into the queue",
+        "admitted, 16 positions found in the cache",
+        "lost its cache of 24 positions, 1 block freed: others needed the place",
+        "goes on, nothing found in the cache",
+        "ended: stop",
+        "paused: its client does not read fast enough",
+        "its client reads again: waits for a cache",
+        "parked: its client has left",
+        "its client is back: waits",
+        "goes on",
+        "new",
+        "lost its cache of 1 position, 2 blocks freed: new",
+        "ended: error (slow_reader)",
+    ]
+
+
+def test_what_a_sequence_does_follows_from_what_befell_it_last(page: "Page") -> None:
+    last = ["queued", "admitted", "preempted", "paused", "unpaused", "parked", "unparked", "resumed"]
+
+    told = call(page, "story", "return a.map((event) => m.stateOf({steps: [], events: [{event}]}));", *last)
+
+    assert told == ["waiting", "running", "waiting", "paused", "waiting", "parked", "waiting", "running"]
+    assert call(page, "story", "return m.stateOf({events: []});") == "running"
+    assert call(page, "story", "return m.stateOf(a[0]);", a_story()) == "ended: stop"
+
+
+def test_a_chart_begins_with_the_last_event_before_the_first_step_and_ends_with_what_came_last(page: "Page") -> None:
+    span = call(page, "story", "return m.spanOf(a[0]);", a_story())
+    bare = call(page, "story", "return m.spanOf(a[0]);", {"steps": STEPS, "events": []})
+
+    assert (span["start"], span["stop"]) == (7.0, 10.0)
+    assert [one["event"] for one in span["within"]] == ["admitted", "preempted", "resumed", "ended"]
+    assert bare == {"start": 8.0, "stop": 10.0, "within": []}
 
 
 def test_waits_between_tries_grow_and_end_growing(page: "Page") -> None:

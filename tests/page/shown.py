@@ -32,7 +32,20 @@ def story(id: str) -> Json:
         "prompt_tokens": 24,
         "cached_tokens": 16,
         "steps": steps,
+        "events": [
+            {"number": 1, "time": 0.2, "event": "queued"},
+            {"number": 2, "time": 0.9, "event": "admitted", "cached_tokens": 16},
+            {"number": 3, "time": 1.02, "event": "paused"},
+            {"number": 4, "time": 1.04, "event": "resumed"},
+            {"number": 5, "time": 1.1, "event": "ended", "reason": "stop"},
+        ],
     }
+
+
+def ended_by(words: str) -> Json:
+    told = story(words)
+    told["events"][-1] |= {"reason": words, "error": words}
+    return told | {"ended": words}
 
 
 def scored(token: str, logprob: float = -0.5) -> Json:
@@ -156,12 +169,47 @@ def test_what_a_request_went_through_is_told_step_by_step(looks: Looks) -> None:
         page.wait_for_selector("#steps tbody tr")
         rows = page.locator("#steps tbody tr").all_inner_texts()
         told = page.inner_text("#steps-told")
+        ticks = page.locator("#steps-chart path.tick title").all_text_contents()
+        legend = page.inner_text("#steps-chart figcaption")
         page.keyboard.press("Escape")
 
         assert not page.locator("#steps").is_visible()
-    assert len(rows) == 2
-    assert "2 guesses fell" in rows[1]
-    assert "2 of 4 guessed tokens stood" in told
+    assert [row.split("\t")[:2] for row in rows] == [
+        *(["", "0.00 s"], ["", "0.70 s"], ["1", "0.80 s"], ["", "0.82 s"]),
+        *(["", "0.84 s"], ["2", "0.90 s"], ["", "0.90 s"]),
+    ]
+    assert "came into the queue" in rows[0]
+    assert "2 guesses fell" in rows[5]
+    assert "ended: stop" in rows[6]
+    assert "2 of 4 guessed tokens stood; ended: stop." in told
+    assert ticks == [
+        "admitted, 16 positions found in the cache",
+        "paused: its client does not read fast enough",
+        "goes on",
+        "ended: stop",
+    ]
+    assert all(name in legend for name in ("comes or goes on", "stops", "ends"))
+
+
+def test_what_comes_later_is_added_once(looks: Looks) -> None:
+    later = script()
+    whole = story("chatcmpl-one")
+    begun = whole | {"ended": None, "steps": whole["steps"][:1], "events": whole["events"][:2]}
+    later.stories = {"chatcmpl-one": [begun | {"steps": [], "events": whole["events"][:1]}]}
+    with shown(looks, later) as page:
+        page.click('#running button[aria-label="Steps of A"]')
+        page.wait_for_selector("#steps tbody tr")
+        waits = page.inner_text("#steps-told")
+        later.stories = {"chatcmpl-one": [begun]}
+        until(page, "document.querySelectorAll('#steps tbody tr').length === 3")
+        runs = page.inner_text("#steps-told")
+        later.stories = {"chatcmpl-one": [whole | {"steps": whole["steps"][1:]}]}
+        until(page, "document.querySelectorAll('#steps tbody tr').length === 7")
+        rows = page.locator("#steps tbody tr").all_inner_texts()
+
+    assert waits.endswith("waiting.")
+    assert runs.endswith("running.")
+    assert [row.split("\t")[0] for row in rows] == ["", "", "1", "", "", "2", ""]
 
 
 def test_steps_that_are_not_kept_are_said_so(looks: Looks) -> None:
@@ -198,7 +246,7 @@ def test_markup_from_the_model_or_an_id_stays_text(looks: Looks) -> None:
     named.snapshots[0]["sequences"].append(sequence(f"{MARKUP}/0", [1]))
     named.snapshots[0]["info"]["model"] = MARKUP
     named.snapshots[0]["rejections"] = [rejection(f"{MARKUP}/0") | {"source": MARKUP}]
-    named.stories = {**named.stories, MARKUP: [story(MARKUP) | {"ended": MARKUP}]}
+    named.stories = {**named.stories, MARKUP: [ended_by(MARKUP)]}
     with shown(looks, named) as page:
         ask(page, MARKUP)
         page.hover(".piece >> nth=3")

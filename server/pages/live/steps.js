@@ -4,11 +4,11 @@ import { draw, make, say } from "./dom.js";
 import { badge } from "./requests.js";
 import { guesses } from "./fallen.js";
 import { MARKS } from "./marks.js";
-import { eventOf, stairOf } from "./story.js";
+import { eventOf, happeningOf, leftOf, lineOf, spanOf, stairOf, stateOf } from "./story.js";
 import { count, counted, seconds, sourceName } from "./words.js";
 
 /** @import {Owners} from "./owners.js" */
-/** @import {Step, Story} from "./types.js" */
+/** @import {Happening, Step, Story} from "./types.js" */
 
 const EVERY_MILLISECONDS = 1000;
 const MOST_ROWS = 300;
@@ -25,6 +25,7 @@ export class Steps {
   #shown = null;
   /** @type {Map<string, Story>} */
   #stories = new Map();
+  #numShown = 0; // of the shown story's steps and events
 
   /**
    * @param {{dialog: HTMLDialogElement, title: HTMLElement, told: HTMLElement, chart: HTMLElement, rows: HTMLElement, close: HTMLElement}} parts
@@ -64,6 +65,7 @@ export class Steps {
     clearTimeout(this.#timer);
     this.#shown = null;
     this.#stories = new Map();
+    this.#numShown = 0;
   }
 
   async #read() {
@@ -89,11 +91,16 @@ export class Steps {
     return Math.max(0, ...[...this.#stories.values()].map((story) => story.steps.at(-1)?.step ?? 0));
   }
 
-  /** @param {Story[]} stories Whose steps are those behind the ones known. */
+  /** @param {Story[]} stories Whose steps are those behind the ones known, and whose events are the last. */
   #take(stories) {
     for (const story of stories) {
-      const known = this.#stories.get(story.sequence)?.steps ?? [];
-      this.#stories.set(story.sequence, { ...story, steps: known.concat(story.steps) });
+      const { steps, events } = this.#stories.get(story.sequence) ?? { steps: [], events: [] };
+      const known = events.at(-1)?.number ?? 0;
+      this.#stories.set(story.sequence, {
+        ...story,
+        steps: steps.concat(story.steps),
+        events: events.concat(story.events.filter(({ number }) => number > known)),
+      });
     }
     const chosen = this.#stories.get(this.#shown?.sequence ?? "") ?? this.#stories.values().next().value;
     if (chosen) this.#show(chosen);
@@ -101,20 +108,17 @@ export class Steps {
 
   /** @param {Story} story */
   #show(story) {
-    const { steps } = story;
     say(this.#parts.told, summary(story));
-    if (!steps.length) return;
-    this.#parts.chart.replaceChildren(chart(steps));
-    const from = Math.max(0, steps.length - MOST_ROWS);
-    const shown = this.#parts.rows.children.length;
-    const last = Number(/** @type {HTMLElement} */ (this.#parts.rows.lastElementChild)?.dataset.step ?? -1);
-    const next = shown ? steps.findIndex(({ step }) => step > last) : from;
-    if (next < 0) return;
-    const prompt = story.prompt_tokens ?? 0;
-    const start = steps[0].time;
-    for (let index = Math.max(from, next); index < steps.length; index += 1) {
-      this.#parts.rows.append(row(steps[index], steps[index - 1], prompt, start));
-    }
+    if (story.steps.length) this.#parts.chart.replaceChildren(chart(story));
+    const line = lineOf(story);
+    const next = Math.max(this.#numShown, line.length - MOST_ROWS);
+    /** @type {Step | undefined} */
+    let before;
+    line.forEach((one, index) => {
+      if (index >= next) this.#parts.rows.append(rowOf(one, before, story, one.time - line[0].time));
+      if ("step" in one) before = one;
+    });
+    this.#numShown = line.length;
     while (this.#parts.rows.children.length > MOST_ROWS) this.#parts.rows.firstElementChild?.remove();
   }
 }
@@ -136,7 +140,8 @@ export async function readStories(request, headers, after = 0) {
 }
 
 /** @param {Story} story */
-function summary({ steps, complete, ended, prompt_tokens, cached_tokens }) {
+function summary(story) {
+  const { steps, events, complete, prompt_tokens, cached_tokens } = story;
   const parts = [counted(steps.length, "step")];
   if (!complete) parts.push("those before this page looked are missing");
   if (prompt_tokens !== null)
@@ -144,20 +149,23 @@ function summary({ steps, complete, ended, prompt_tokens, cached_tokens }) {
   const drafted = steps.reduce((sum, step) => sum + step.drafted, 0);
   if (drafted)
     parts.push(`${count(steps.reduce((sum, step) => sum + step.kept, 0))} of ${count(drafted)} guessed tokens stood`);
-  parts.push(ended === null ? "running" : `ended: ${ended}`);
-  if (steps.length > MOST_ROWS) parts.push(`the last ${MOST_ROWS} are shown`);
+  parts.push(stateOf(story));
+  if (steps.length + events.length > MOST_ROWS) parts.push(`the last ${MOST_ROWS} are shown`);
   return `${parts.join("; ")}.`;
 }
 
-/** @param {Step[]} steps */
-function chart(steps) {
+/** @param {Story} story With a step. */
+function chart(story) {
+  const { steps } = story;
   const top = Math.max(...steps.map((step) => Math.max(step.planned, step.accepted)));
   const bottom = Math.min(top - 1, ...steps.map((step) => Math.min(step.computed, step.chunk[0])));
-  const frame = { ...CHART, bottom, top };
+  const { start, stop, within } = spanOf(story);
+  const frame = { ...CHART, bottom, top, start, stop };
+  const ticks = within.map((one) => tick(one, leftOf(one.time, frame)));
   const lines = MARKS.map((mark) =>
     draw("path", { class: `stair ${mark}`, d: stairOf(steps, (step) => step[mark], frame) }),
   );
-  const label = `The four marks over ${seconds(steps[steps.length - 1].time - steps[0].time)}, from position ${count(bottom)} to ${count(top)}`;
+  const label = `The four marks over ${seconds(stop - start)}, from position ${count(bottom)} to ${count(top)}`;
   const picture = draw(
     "svg",
     {
@@ -166,19 +174,50 @@ function chart(steps) {
       role: "img",
       "aria-label": label,
     },
+    ...ticks,
     ...lines,
   );
   const names = MARKS.map((mark) => make("span", {}, make("i", { class: `lane ${mark}` }), mark));
+  const kinds = new Set(within.map(({ event }) => KINDS[event] ?? "goes"));
+  names.push(...[...kinds].map((kind) => make("span", {}, make("i", { class: `tick ${kind}` }), KIND_NAMES[kind])));
   return make("figure", {}, picture, make("figcaption", {}, ...names, make("span", { class: "faint" }, label)));
+}
+
+/** @type {Record<string, string>} What an event does to a sequence; the others let it go on. */
+const KINDS = { preempted: "stops", paused: "stops", parked: "stops", ended: "ends" };
+/** @type {Record<string, string>} */
+const KIND_NAMES = { goes: "comes or goes on", stops: "stops", ends: "ends" };
+
+/**
+ * Where something befell the sequence, as a line from top to bottom.
+ * @param {Happening} happening
+ * @param {string} left
+ */
+function tick(happening, left) {
+  const told = draw("title", {}, document.createTextNode(happeningOf(happening)));
+  return draw("path", { class: `tick ${KINDS[happening.event] ?? "goes"}`, d: `M${left} 0V${CHART.height}` }, told);
+}
+
+/**
+ * A row of the table: a step, or what befell the sequence between two.
+ * @param {Step | Happening} one
+ * @param {Step | undefined} before The step before.
+ * @param {Story} story
+ * @param {number} age Seconds since the story began.
+ */
+function rowOf(one, before, { prompt_tokens }, age) {
+  if ("step" in one) return stepRow(one, before, prompt_tokens ?? 0, age);
+  const told = make("td", { colspan: String(MARKS.length + 3) }, happeningOf(one));
+  return make("tr", { class: "event", "data-event": one.event }, make("td"), make("td", {}, seconds(age)), told);
 }
 
 /**
  * @param {Step} step
  * @param {Step | undefined} before
  * @param {number} prompt
- * @param {number} start
+ * @param {number} age
  */
-function row(step, before, prompt, start) {
+function stepRow(step, before, prompt, age) {
   const { chunk, drafted, kept, source } = step;
   const drafts = make("td");
   if (drafted) drafts.append(guesses(drafted, kept), make("span", { class: "faint" }, ` ${sourceName(source)}`));
@@ -187,17 +226,11 @@ function row(step, before, prompt, start) {
   if (step.drafts && kept < drafted) happened.append(" guessed ", make("q", { class: "fell" }, step.drafts.text));
   const cells = [
     count(step.step),
-    seconds(step.time - start),
+    seconds(age),
     `${count(chunk[0])} to ${count(chunk[1] - 1)}`,
     ...MARKS.map((mark) => count(step[mark])),
   ];
-  const made = make(
-    "tr",
-    { "data-step": String(step.step) },
-    ...cells.map((text) => make("td", {}, text)),
-    drafts,
-    happened,
-  );
+  const made = make("tr", {}, ...cells.map((text) => make("td", {}, text)), drafts, happened);
   if (kept < drafted) made.classList.add("fell");
   return made;
 }

@@ -72,13 +72,23 @@
  * @property {string} source
  * @property {{tokens: number[], text: string}} [chosen]
  * @property {{tokens: number[], text: string}} [drafts]
- * @typedef {object} Story The steps of one sequence.
+ * @typedef {object} Happening What befell a sequence beside its steps, on their clock. Numbered from 1.
+ * @property {number} number
+ * @property {number} time
+ * @property {string} event
+ * @property {string} [reason] Why it was preempted or ended.
+ * @property {string} [error] The code of the error that ended it.
+ * @property {number} [cached_tokens] Found in the cache as it came to run.
+ * @property {number} [lost] Positions that were in the cache that was taken.
+ * @property {number} [freed] Units of it that were nobody else's.
+ * @typedef {object} Story The steps of one sequence, and what befell it.
  * @property {string} sequence
  * @property {boolean} complete Whether it was seen from its first step on.
  * @property {string | null} ended
  * @property {number | null} prompt_tokens
  * @property {number | null} cached_tokens
  * @property {Step[]} steps
+ * @property {Happening[]} events
  */
 
 export {};
