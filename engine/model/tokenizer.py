@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from jinja2 import TemplateError, TemplateSyntaxError
@@ -24,11 +25,14 @@ from engine.errors import (
 from engine.model.control import CUT, ControlTokens, clean
 from engine.model.gguf_tokenizer import load_gguf_tokenizer
 from engine.model.locate import MAX_REASON_CHARACTERS
+from engine.model.patience import TookTooLong, within
 from engine.model.pieces import vocabulary_of
 from engine.text import Tokenizer
 
-logger = logging.getLogger(__name__)
+RENDER_SECONDS = 10.0  # a conversation of megabytes takes one; an endless template is ended
+MAX_RENDERED = 1 << 26  # characters: more than a body can hold, so they are the template's own
 
+logger = logging.getLogger(__name__)
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -46,8 +50,16 @@ class TransformersTokenizer:
     Nothing in it changes once it is built, so threads may share it; encoding releases the GIL.
     """
 
-    def __init__(self, source: PreTrainedTokenizerBase, *, eos_ids: frozenset[int], chat_template: str | None) -> None:
-        self._render: Callable[..., object] = source.apply_chat_template  # its types know string content alone
+    def __init__(
+        self,
+        source: PreTrainedTokenizerBase,
+        *,
+        eos_ids: frozenset[int],
+        chat_template: str | None,
+        render_seconds: float = RENDER_SECONDS,
+    ) -> None:
+        self._apply: Callable[..., object] = source.apply_chat_template  # its types know string content alone
+        self._render_seconds = render_seconds
         self.chat_template = chat_template
         self._backend = _backend_of(source)
         self.vocabulary = vocabulary_of(self._backend)
@@ -74,7 +86,8 @@ class TransformersTokenizer:
         if reserved := _RESERVED & template_kwargs.keys():
             raise VariableReserved(min(reserved))
         with _failing_as(ChatTemplateFailed, "the chat template failed"):
-            rendered = self._render(
+            render = partial(
+                self._apply,
                 [self._control.cut_message(message) for message in messages],
                 chat_template=self.chat_template,
                 add_generation_prompt=add_generation_prompt,
@@ -82,7 +95,10 @@ class TransformersTokenizer:
                 tokenize=False,
                 **self._control.cut_variables(template_kwargs),
             )
-        return self._encode_cut(str(rendered))
+            rendered = str(within(self._render_seconds, render))
+        if len(rendered) > MAX_RENDERED:
+            raise ChatTemplateFailed(f"the chat template wrote {len(rendered)} characters, at most {MAX_RENDERED}")
+        return self._encode_cut(rendered)
 
     def _encode_cut(self, text: str) -> list[int]:
         """The tokens of a rendered conversation, each part between two cuts on its own."""
@@ -109,14 +125,15 @@ class TransformersTokenizer:
             return [encoding.ids for encoding in encodings]
 
 
-def load_tokenizer(path: str, *, chat_template: str | None = None) -> Tokenizer:
+def load_tokenizer(path: str, *, chat_template: str | None = None, render_seconds: float = RENDER_SECONDS) -> Tokenizer:
     """The tokenizer of a model: a folder, a `.gguf` file or a hub id.
 
-    `chat_template` is the path of a template file that replaces the model's own.
+    `chat_template` is the path of a template file that replaces the model's own. A template has `render_seconds` for
+    a conversation.
 
     Raises:
         ModelNotFound: there is no such model, or no such template file.
-        ModelUnsupported: a kind of tokenizer that is not known here, or a template that doesn't parse.
+        ModelUnsupported: a kind of tokenizer that is not known here, or a template that doesn't parse, or has no end.
     """
     exists = Path(path).exists()
     if not exists and (path.endswith(".gguf") or not _HUB_ID.fullmatch(path)):
@@ -124,8 +141,10 @@ def load_tokenizer(path: str, *, chat_template: str | None = None) -> Tokenizer:
     kind = ModelUnsupported if exists else ModelNotFound
     with _failing_as(kind, f"no tokenizer from {path}"):
         source, eos_ids = load_gguf_tokenizer(Path(path)) if path.endswith(".gguf") else _load_pretrained(path)
-    template = _own_template(source) if chat_template is None else _read_template(Path(chat_template), source)
-    return TransformersTokenizer(source, eos_ids=eos_ids, chat_template=template)
+    template = _own_template(source)
+    if chat_template is not None:
+        template = _read_template(Path(chat_template), source, render_seconds)
+    return TransformersTokenizer(source, eos_ids=eos_ids, chat_template=template, render_seconds=render_seconds)
 
 
 def _load_pretrained(path: str) -> tuple[PreTrainedTokenizerBase, frozenset[int]]:
@@ -177,15 +196,18 @@ def _own_template(source: PreTrainedTokenizerBase) -> str | None:
     return template.get("default") if isinstance(template, dict) else template
 
 
-def _read_template(file: Path, source: PreTrainedTokenizerBase) -> str:
-    """The operator's template, refused at once where it doesn't parse."""
+def _read_template(file: Path, source: PreTrainedTokenizerBase, render_seconds: float) -> str:
+    """The operator's template, refused at once where it doesn't parse, or does not come to an end."""
+    message = {"role": "user", "content": "x"}
     try:
         template = file.read_text(encoding="utf-8")
-        source.apply_chat_template([{"role": "user", "content": "x"}], chat_template=template, tokenize=False)
+        within(render_seconds, partial(source.apply_chat_template, [message], chat_template=template, tokenize=False))
     except (OSError, UnicodeDecodeError) as error:
         raise ModelNotFound(f"no chat template from {file}: {_reason(error)}") from error
     except TemplateSyntaxError as error:
         raise ModelUnsupported(f"the chat template {file} fails in line {error.lineno}: {_reason(error)}") from error
+    except TookTooLong as error:
+        raise ModelUnsupported(f"the chat template {file} fails on a lone user's message: {error}") from error
     except Exception as error:  # noqa: BLE001  # a template may refuse this conversation, not others
         logger.info("the chat template %s answers a lone user's message with: %s", file, _reason(error))
     return template

@@ -16,7 +16,7 @@ from engine.errors import (
     VariableReserved,
 )
 from engine.model.pieces import vocabulary_of
-from engine.model.tokenizer import TransformersTokenizer, load_tokenizer
+from engine.model.tokenizer import MAX_RENDERED, TransformersTokenizer, load_tokenizer
 from tests.tiny import CHAT_TEMPLATE, IM_END, IM_START, NUM_TOKENS, make_tiny_tokenizer
 
 LLAMA_TEMPLATE = (
@@ -467,6 +467,38 @@ def test_the_operators_template_replaces_the_models_own(tiny: Path, tmp_path: Pa
 def test_an_operators_template_that_does_not_parse_is_refused_at_once(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelUnsupported, match="line 2"):
         with_template(tiny, "\n{% for message in messages %}", tmp_path / "template")
+
+
+ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% set k = j %}{% endfor %}{% endfor %}"
+
+
+def test_an_operators_template_without_an_end_is_refused_at_once(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "template").write_text(ENDLESS)
+
+    with pytest.raises(ModelUnsupported, match=r"fails on a lone user's message: it was not done within 0\.2 seconds"):
+        load_tokenizer(str(tiny), chat_template=str(tmp_path / "template"), render_seconds=0.2)
+
+
+def test_a_template_that_comes_to_no_end_with_some_conversation_fails_on_that_one(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "template").write_text(
+        "{% if messages[0].content == 'more' %}" + ENDLESS + "{% endif %}{{ messages[0].content }}"
+    )
+    tokenizer = load_tokenizer(str(tiny), chat_template=str(tmp_path / "template"), render_seconds=2)
+
+    with pytest.raises(ChatTemplateFailed, match="it was not done within 2 seconds"):
+        tokenizer.encode_chat(
+            [user("more")], add_generation_prompt=True, continue_final_message=False, template_kwargs={}
+        )
+    assert tokenizer.encode_chat(
+        [user("less")], add_generation_prompt=True, continue_final_message=False, template_kwargs={}
+    )
+
+
+def test_a_template_that_writes_more_than_a_body_can_hold_fails(tiny: Path, tmp_path: Path) -> None:
+    tokenizer = with_template(tiny, "{{ 'x' * " + str(MAX_RENDERED + 1) + " }}", tmp_path / "template")
+
+    with pytest.raises(ChatTemplateFailed, match=f"at most {MAX_RENDERED}"):
+        chat(tokenizer, user("a"))
 
 
 def test_a_missing_template_file_is_named(tiny: Path, tmp_path: Path) -> None:
