@@ -16,7 +16,7 @@ from engine.errors import (
     VariableReserved,
 )
 from engine.model.pieces import vocabulary_of
-from engine.model.tokenizer import MAX_RENDERED, TransformersTokenizer, load_tokenizer
+from engine.model.tokenizer import MAX_RENDERED, RENDER_SECONDS, TransformersTokenizer, load_tokenizer
 from tests.tiny import CHAT_TEMPLATE, IM_END, IM_START, NUM_TOKENS, make_tiny_tokenizer
 
 LLAMA_TEMPLATE = (
@@ -74,16 +74,20 @@ def llama(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return load(save(backend, tmp_path_factory.mktemp("llama")))
 
 
-def load(folder: Path, **options: str) -> TransformersTokenizer:
-    tokenizer = load_tokenizer(str(folder), **options)
+def load(
+    folder: Path, *, chat_template: str | None = None, render_seconds: float = RENDER_SECONDS
+) -> TransformersTokenizer:
+    tokenizer = load_tokenizer(str(folder), chat_template=chat_template, render_seconds=render_seconds)
     assert isinstance(tokenizer, TransformersTokenizer)
     return tokenizer
 
 
-def with_template(folder: Path, template: str, target: Path) -> TransformersTokenizer:
+def with_template(
+    folder: Path, template: str, target: Path, *, render_seconds: float = RENDER_SECONDS
+) -> TransformersTokenizer:
     """The tokenizer of `folder` with the operator's own template."""
     target.write_text(template, encoding="utf-8")
-    return load(folder, chat_template=str(target))
+    return load(folder, chat_template=str(target), render_seconds=render_seconds)
 
 
 def chat(tokenizer: TransformersTokenizer, *messages: dict[str, object], **variables: object) -> list[int]:
@@ -473,25 +477,17 @@ ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% set k = j %}
 
 
 def test_an_operators_template_without_an_end_is_refused_at_once(tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "template").write_text(ENDLESS)
-
     with pytest.raises(ModelUnsupported, match=r"fails on a lone user's message: it was not done within 0\.2 seconds"):
-        load_tokenizer(str(tiny), chat_template=str(tmp_path / "template"), render_seconds=0.2)
+        with_template(tiny, ENDLESS, tmp_path / "template", render_seconds=0.2)
 
 
 def test_a_template_that_comes_to_no_end_with_some_conversation_fails_on_that_one(tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "template").write_text(
-        "{% if messages[0].content == 'more' %}" + ENDLESS + "{% endif %}{{ messages[0].content }}"
-    )
-    tokenizer = load_tokenizer(str(tiny), chat_template=str(tmp_path / "template"), render_seconds=2)
+    template = "{% if messages[0].content == 'more' %}" + ENDLESS + "{% endif %}{{ messages[0].content }}"
+    tokenizer = with_template(tiny, template, tmp_path / "template", render_seconds=2)
 
     with pytest.raises(ChatTemplateFailed, match="it was not done within 2 seconds"):
-        tokenizer.encode_chat(
-            [user("more")], add_generation_prompt=True, continue_final_message=False, template_kwargs={}
-        )
-    assert tokenizer.encode_chat(
-        [user("less")], add_generation_prompt=True, continue_final_message=False, template_kwargs={}
-    )
+        chat(tokenizer, user("more"))
+    assert chat(tokenizer, user("less"))
 
 
 def test_a_template_that_writes_more_than_a_body_can_hold_fails(tiny: Path, tmp_path: Path) -> None:
