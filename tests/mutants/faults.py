@@ -428,6 +428,16 @@ MUTANTS = (
     ),
     mutant(
         "grammar",
+        "what can't be said in other words is left out",
+        ("engine/grammar/rewording.py", "_listed", "return None if said is None", "return [] if said is None"),
+    ),
+    mutant(
+        "grammar",
+        "of what an opposite is made of, that which can't be said is left out",
+        ("engine/grammar/opposite.py", "_joined", "return None", "telling.remove(None)"),
+    ),
+    mutant(
+        "grammar",
         "what is repeated too often is found where the answer comes to it",
         ("engine/grammar/bounds.py", "_checked", "repeats > MAX_REPEATS", "repeats > 10**99"),
     ),

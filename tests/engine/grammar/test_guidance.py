@@ -185,8 +185,9 @@ def test_a_control_token_is_never_text() -> None:
     ("syntax", "source", "reason"),
     [
         (Syntax.JSON_SCHEMA, '{"type": "objekt"}', "objekt"),
-        (Syntax.JSON_SCHEMA, '{"not": {"type": "string"}}', "not"),
-        (Syntax.JSON_SCHEMA, '{"x-guidance": {"lenient": true}, "not": {"type": "string"}}', "not"),
+        (Syntax.JSON_SCHEMA, '{"not": {"pattern": "a"}}', "not"),
+        (Syntax.JSON_SCHEMA, '{"x-guidance": {"lenient": true}, "not": {"pattern": "a"}}', "not"),
+        (Syntax.JSON_SCHEMA, '{"not": {}}', "nsatisfiable"),
         (Syntax.JSON_SCHEMA, '{"type": "string", "pattern": "(?=a)"}', "regex"),
         (Syntax.JSON_SCHEMA, '{"$ref": "http://example.com/x"}', "Resource"),
         (Syntax.JSON_SCHEMA, "false", "an object"),
