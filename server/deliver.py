@@ -44,11 +44,6 @@ def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, 
     return streams
 
 
-def stream(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
-    """The answer as it grows. A client that loses it can ask for the rest."""
-    return told(_known(request, streams, answer, account), Service.of(request), start=0)
-
-
 def alone(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
     """Let the answer run without its client."""
     telling = _known(request, streams, answer, account)
@@ -108,8 +103,15 @@ def told(telling: Telling, service: Service, *, start: int) -> Response:
     )
 
 
-async def whole(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Response:
-    """The answer once it is complete; a client that leaves before ends the work."""
+async def answered(
+    request: HttpRequest, streams: Streams, answer: Answer, account: Account, *, streamed: bool | None
+) -> Response:
+    """The answer once it is complete, or as it grows: a client that loses it can ask for the rest.
+
+    One that leaves before a whole answer ends the work.
+    """
+    if streamed:
+        return told(_known(request, streams, answer, account), Service.of(request), start=0)
     account.name(answer.id)
     return await once(request, gather(streams, account), answer, account)
 

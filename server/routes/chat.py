@@ -6,14 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from server import deliver
-from server.account import Account
-from server.body import read_body
+from server.asking import asking
 from server.conversation import converse
 from server.openapi import ERRORS, body_of, resumable, streamed
 from server.recorder import Endpoint
 from server.render.chat import Chat
 from server.render.reply import new_id, reply_of
-from server.service import Service
 from server.wire.chat import ChatChunk, ChatCompletion, ChatRequest
 from server.wire.status import ErrorEnvelope
 
@@ -31,12 +29,7 @@ async def create_chat_completion(request: Request) -> Response:
     """Answer a conversation, whole or as a stream of events."""
     if (rest := deliver.rest(request, Endpoint.CHAT_COMPLETIONS)) is not None:
         return rest
-    service = Service.of(request)
-    with Account.of(request, service.requests, Endpoint.CHAT_COMPLETIONS) as account:
-        body = await read_body(request, ChatRequest, max_depth=service.settings.server.max_json_depth)
-        loaded = service.loaded()
-        loaded.check_name(body.model)
-        account.ask(model=body.model, stream=body.stream)
+    async with asking(request, Endpoint.CHAT_COMPLETIONS, ChatRequest) as (service, account, body, loaded):
         id = new_id("chatcmpl")
         conversation = await converse(id, body, loaded)
         reply = reply_of(
@@ -50,6 +43,4 @@ async def create_chat_completion(request: Request) -> Response:
         answer = Chat(reply, conversation.prompt, conversation.make_reader)
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
-        if body.stream:
-            return deliver.stream(request, streams, answer, account)
-        return await deliver.whole(request, streams, answer, account)
+        return await deliver.answered(request, streams, answer, account, streamed=body.stream)

@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from engine.request import Grammar
 from server import deliver
-from server.account import Account
-from server.body import read_body
+from server.asking import asking
 from server.openapi import ERRORS, body_of, resumable, streamed
 from server.prompt import completion_prompts, predicted_tokens
 from server.recorder import Endpoint
@@ -16,7 +15,6 @@ from server.render.completions import Completions, echo_of
 from server.render.reply import new_id, reply_of
 from server.requests import Wanted, most_scores, requests_of
 from server.rules import check_completion, check_num_prompts
-from server.service import Service
 from server.structure import grammar_of, settled
 from server.wire.completions import Completion, CompletionRequest
 from server.wire.status import ErrorEnvelope
@@ -37,12 +35,7 @@ async def create_completion(request: Request) -> Response:
     """Continue one text or several, whole or as a stream of events."""
     if (rest := deliver.rest(request, Endpoint.COMPLETIONS)) is not None:
         return rest
-    service = Service.of(request)
-    with Account.of(request, service.requests, Endpoint.COMPLETIONS) as account:
-        body = await read_body(request, CompletionRequest, max_depth=service.settings.server.max_json_depth)
-        loaded = service.loaded()
-        loaded.check_name(body.model)
-        account.ask(model=body.model, stream=body.stream)
+    async with asking(request, Endpoint.COMPLETIONS, CompletionRequest) as (service, account, body, loaded):
         check_completion(body)
         structure = grammar_of(body, loaded.dialect.tokens)
         check_num_prompts(body, most=service.settings.engine.max_waiting)
@@ -67,9 +60,7 @@ async def create_completion(request: Request) -> Response:
         answer = Completions(reply, prompts, echoes)
 
         streams = deliver.start(loaded.engine, asked, account, param="prompt")
-        if body.stream:
-            return deliver.stream(request, streams, answer, account)
-        return await deliver.whole(request, streams, answer, account)
+        return await deliver.answered(request, streams, answer, account, streamed=body.stream)
 
 
 def _wanted(

@@ -9,8 +9,7 @@ from starlette.responses import Response
 from config.settings import EngineSettings
 from engine.request import Pooling, Request, Sampling, Stopping
 from server import deliver
-from server.account import Account
-from server.body import read_body
+from server.asking import asking
 from server.openapi import ERRORS, body_of
 from server.prompt import Prompt, embedding_inputs
 from server.queueing import gather_in_turn
@@ -19,7 +18,6 @@ from server.render.embeddings import Embeddings
 from server.render.reply import new_id
 from server.requests import numbered
 from server.rules import check_embedding
-from server.service import Service
 from server.wire.embeddings import EmbeddingList, EmbeddingRequest
 
 router = APIRouter(tags=["generate"])
@@ -28,12 +26,7 @@ router = APIRouter(tags=["generate"])
 @router.post("/embeddings", response_model=EmbeddingList, responses=ERRORS, openapi_extra=body_of(EmbeddingRequest))
 async def create_embeddings(request: HttpRequest) -> Response:
     """The embeddings of one input or several, in their order."""
-    service = Service.of(request)
-    with Account.of(request, service.requests, Endpoint.EMBEDDINGS) as account:
-        body = await read_body(request, EmbeddingRequest, max_depth=service.settings.server.max_json_depth)
-        loaded = service.loaded()
-        loaded.check_name(body.model)
-        account.ask(model=body.model)
+    async with asking(request, Endpoint.EMBEDDINGS, EmbeddingRequest) as (service, account, body, loaded):
         info = loaded.engine.info
         check_embedding(body, size=info.embedding_size)
         inputs = await embedding_inputs(loaded.tokenizer, body, context=info.context_length)

@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from server import deliver
-from server.account import Account
-from server.body import read_body
+from server.asking import asking, named
 from server.conversation import Conversation, converse
 from server.messages import NAMES, chat_body
 from server.openapi import MESSAGES_ERRORS, body_of, resumable, streamed
@@ -43,12 +42,7 @@ async def create_message(request: Request) -> Response:
     """Answer a conversation in Anthropic's shape, whole or as a stream of events."""
     if (rest := deliver.rest(request, Endpoint.MESSAGES)) is not None:
         return rest
-    service = Service.of(request)
-    with Account.of(request, service.requests, Endpoint.MESSAGES) as account:
-        body = await read_body(request, MessagesRequest, max_depth=service.settings.server.max_json_depth)
-        loaded = service.loaded()
-        loaded.check_name(body.model)
-        account.ask(model=body.model, stream=body.stream)
+    async with asking(request, Endpoint.MESSAGES, MessagesRequest) as (_, account, body, loaded):
         id = new_id("msg")
         conversation = await _conversation(id, body, loaded)
         answer = Messages(
@@ -60,9 +54,7 @@ async def create_message(request: Request) -> Response:
         )
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="messages")
-        if body.stream:
-            return deliver.stream(request, streams, answer, account)
-        return await deliver.whole(request, streams, answer, account)
+        return await deliver.answered(request, streams, answer, account, streamed=body.stream)
 
 
 @router.post(
@@ -73,10 +65,7 @@ async def create_message(request: Request) -> Response:
 )
 async def count_tokens(request: Request) -> Response:
     """How many tokens a conversation takes as the model sees it."""
-    service = Service.of(request)
-    body = await read_body(request, CountRequest, max_depth=service.settings.server.max_json_depth)
-    loaded = service.loaded()
-    loaded.check_name(body.model)
+    body, loaded = await named(request, Service.of(request), CountRequest)
     conversation = await _conversation(new_id("msg"), body, loaded)
     return json_response(TokenCount(input_tokens=len(conversation.prompt.tokens)))
 

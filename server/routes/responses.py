@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from server import deliver
-from server.account import Account
-from server.body import read_body
+from server.asking import asking, named
 from server.conversation import Conversation, converse
 from server.errors import ApiError
 from server.middleware import owner_of
@@ -35,7 +34,7 @@ from server.wire.response_bodies import (
     ResponseBody,
     ResponseEvent,
 )
-from server.wire.responses import ConversationFields, ResponsesRequest, TokensRequest
+from server.wire.responses import ResponsesRequest, TokensRequest
 from server.words import in_words_of
 
 DEFAULT_ITEMS, MAX_ITEMS = 20, 100  # in one answer; OpenAI's
@@ -54,11 +53,8 @@ async def create_response(request: Request) -> Response:
     """Answer a conversation, whole, as a stream of events, or in the background."""
     if (rest := deliver.rest(request, Endpoint.RESPONSES)) is not None:
         return rest
-    service = Service.of(request)
-    with Account.of(request, service.requests, Endpoint.RESPONSES) as account:
-        body = await read_body(request, ResponsesRequest, max_depth=service.settings.server.max_json_depth)
-        loaded = _loaded(service, body)
-        account.ask(model=body.model, stream=body.stream, background=body.background)
+    async with asking(request, Endpoint.RESPONSES, ResponsesRequest) as (service, account, body, loaded):
+        check(body)
         recalled = await recall(body, service.store, owner=owner_of(request))
         chat = await asyncio.to_thread(chat_body, body, recalled.items)
         id = f"resp_{secrets.token_hex(16)}"
@@ -70,9 +66,7 @@ async def create_response(request: Request) -> Response:
             telling = deliver.alone(request, streams, answer, account)
             service.store.keep(Kept(answer.body, recalled.given), owner=telling.owner)
             return deliver.told(telling, service, start=0) if body.stream else json_response(answer.body)
-        if body.stream:
-            return deliver.stream(request, streams, answer, account)
-        return await deliver.whole(request, streams, answer, account)
+        return await deliver.answered(request, streams, answer, account, streamed=body.stream)
 
 
 @router.post(
@@ -84,8 +78,8 @@ async def create_response(request: Request) -> Response:
 async def count_input_tokens(request: Request) -> Response:
     """How many tokens a conversation takes as the model sees it."""
     service = Service.of(request)
-    body = await read_body(request, TokensRequest, max_depth=service.settings.server.max_json_depth)
-    loaded = _loaded(service, body)
+    body, loaded = await named(request, service, TokensRequest)
+    check(body)
     recalled = await recall(body, service.store, owner=owner_of(request))
     chat = await asyncio.to_thread(chat_body, body, recalled.items)
     conversation = await _conversation("count", chat, loaded)
@@ -171,13 +165,6 @@ async def list_input_items(request: Request, id: str) -> Response:
 
 
 # -- parts ----------------------------------------------------------------------------------------
-
-
-def _loaded(service: Service, body: ConversationFields) -> Loaded:
-    loaded = service.loaded()
-    loaded.check_name(body.model)
-    check(body)
-    return loaded
 
 
 async def _conversation(id: str, chat: ChatRequest, loaded: Loaded) -> Conversation:

@@ -24,6 +24,12 @@ class Wire(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
 
+class Named(Wire):
+    """A body that names the model which is to answer it."""
+
+    model: str
+
+
 def shape(value: object) -> str | None:
     """The tag of a value's JSON type. Tags stand in angle brackets, which no field's name does."""
     if isinstance(value, str):

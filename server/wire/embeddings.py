@@ -5,16 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from server.wire.base import Wire
+from server.wire.base import Named
 from server.wire.completions import Prompt
 
 # -- requests -------------------------------------------------------------------------------------
 
 
-class EmbeddingRequest(Wire):
+class EmbeddingRequest(Named):
     """The body of `POST /v1/embeddings`."""
 
-    model: str
     input: Prompt
     encoding_format: Literal["float", "base64"] | None = Field(
         default=None, description="float if absent; base64 is of little-endian float32 values"

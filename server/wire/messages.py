@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from server.wire.base import StopString, Wire, by_shape
+from server.wire.base import Named, StopString, Wire, by_shape
 
 MAX_STOP_SEQUENCES = 16
 
@@ -140,10 +140,9 @@ class OutputConfig(Wire):
     format: OutputFormat | None = None
 
 
-class ConversationFields(Wire):
+class ConversationFields(Named):
     """What a conversation is made of. Null is the same as absent."""
 
-    model: str
     messages: Annotated[list[InputMessage], Field(min_length=1, fail_fast=True)]
     system: Texts | None = None
     tools: Annotated[list[Tool], Field(fail_fast=True)] | None = None

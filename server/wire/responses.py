@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from server.wire.base import Stop, Wire, by_shape
+from server.wire.base import Named, Stop, Wire, by_shape
 from server.wire.chat import MAX_TOOLS
 from server.wire.sampling import LogitBias
 
@@ -161,10 +161,9 @@ ToolChoice = Annotated[
 ]
 
 
-class ConversationFields(Wire):
+class ConversationFields(Named):
     """What a conversation is made of. Null is the same as absent."""
 
-    model: str
     input: Input
     instructions: str | None = None
     previous_response_id: str | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PlainValidator, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from server.wire.base import Stop, Tokens, Wire, by_shape
+from server.wire.base import Named, Stop, Tokens, Wire, by_shape
 
 MAX_BIAS = 100
 MAX_BIASES = 4096
@@ -134,10 +134,9 @@ _BiasValue = Annotated[float, Field(ge=-MAX_BIAS, le=MAX_BIAS)]
 LogitBias = Annotated[dict[int, float], PlainValidator(_biases, json_schema_input_type=dict[_BiasKey, _BiasValue])]
 
 
-class SamplingFields(Wire):
+class SamplingFields(Named):
     """How tokens are chosen, when a choice ends, and how the answer is sent. Null is the same as absent."""
 
-    model: str
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
