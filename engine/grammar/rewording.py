@@ -13,6 +13,7 @@ from engine.grammar.schema import Schema, changed, meaning
 
 MAX_LISTED = 5  # values of which an array may hold each once: it has 326 contents
 CHARACTERS = 10  # of a word, about
+MAX_BRANCHES = 8  # that exclude one another: each names all others
 MAX_KEYS = 64  # of an object, where one is chosen: each way names all others
 
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0([3-7])/|draft/(2019-09|2020-12)/)?schema#?")
@@ -39,6 +40,7 @@ class _Rewording:
             "minProperties": self._min_properties,
             "maxProperties": self._max_properties,
             "uniqueItems": self._unique_items,
+            "oneOf": self._one_of,
             "not": lambda schema: _listed(self._opposites.of(schema["not"])),
             "if": self._if,
             "dependencies": _dependencies("dependencies"),
@@ -61,6 +63,15 @@ class _Rewording:
             if isinstance(value := kept.get(key), str):
                 kept[key] = spelled(value)
         return _joined(kept, said)
+
+    def _one_of(self, schema: Schema) -> list[Schema] | None:
+        """Each branch without all others, where they tell but which keys have to be there."""
+        branches = schema["oneOf"]
+        if not isinstance(branches, list) or not 1 < len(branches) <= MAX_BRANCHES or not all(map(_of_keys, branches)):
+            return None
+        others = [self._opposites.of(branch) for branch in branches]
+        ways = (every([branch, *others[:n], *others[n + 1 :]]) for n, branch in enumerate(branches))
+        return _listed(some(ways))
 
     def _if(self, schema: Schema) -> list[Schema] | None:
         """Both that and what follows from it, or its opposite and what follows else."""
@@ -143,6 +154,17 @@ def _dependencies(keyword: str) -> Callable[[Schema], list[Schema] | None]:
         return _listed(every(some([{"properties": {key: False}}, part]) for key, part in wanted.items()))
 
     return way
+
+
+def _of_keys(branch: object) -> bool:
+    """Whether a branch names required keys, and no more than that it means an object."""
+    match meaning(branch, {}):
+        case {"required": _, **rest}:
+            return rest in ({}, {"type": "object"})
+        case {"allOf": [part, {"type": "object"}], **rest} if not rest:  # as `demanding` says it
+            return _of_keys(part)
+        case _:
+            return False
 
 
 def _said(value: object) -> Said | None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 
-from engine.grammar.rewording import MAX_KEYS, MAX_LISTED, reworded
+from engine.grammar.rewording import MAX_BRANCHES, MAX_KEYS, MAX_LISTED, reworded
+from engine.grammar.schema import demanding
 from tests.engine.grammar.test_guidance import for_schema, is_whole
 from tests.engine.grammar.test_opposite import COUNTS, KEYS, SCHEMAS, VALUES, fits
 
@@ -44,6 +45,16 @@ def test_conditions_say_the_same_in_other_words(schema: dict[str, object], value
 @given(st.fixed_dictionaries({}, optional=NAMED), VALUES)
 def test_what_fits_the_new_words_fits_the_old_ones(schema: dict[str, object], value: object) -> None:
     assert fits(schema, value) or not fits(reworded(schema), value)
+
+
+@given(st.lists(st.lists(KEYS, max_size=2, unique=True), min_size=2, max_size=4), VALUES)
+def test_of_branches_that_name_keys_exactly_one_fits(keys: list[list[str]], value: object) -> None:
+    schema = {"oneOf": [{"required": each} for each in keys]}
+
+    words = reworded(demanding(schema))
+
+    assert "oneOf" not in words
+    assert fits(words, value) == (isinstance(value, dict) and fits(schema, value))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +102,11 @@ def test_what_fits_the_new_words_fits_the_old_ones(schema: dict[str, object], va
             ["[]", '["a","a"]', '["b",1,"b"]'],
         ),
         ({"type": "array", "uniqueItems": True, "maxItems": 1}, ["[]", "[5]"], ["[5,5]", "[5,6]"]),
+        (
+            {"type": "object", "properties": {"a": {}, "b": {}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            ['{"a":1}', '{"b":1}', '{"b":1,"c":1}'],
+            ["{}", '{"a":1,"b":1}'],
+        ),
         ({"$ref": "#/definitions/A<b|c>", "definitions": {"A<b|c>": {"type": "null"}}}, ["null"], ["1"]),
     ],
 )
@@ -124,6 +140,11 @@ def test_an_output_follows_what_the_library_has_no_word_for(
         {"maxProperties": 1, "properties": {str(n): {} for n in range(MAX_KEYS + 1)}},
         {"maxProperties": 2, "properties": {"a": {}}},
         {"maxProperties": 0},
+        {"oneOf": 5},
+        {"oneOf": [{"required": ["a"]}]},
+        {"oneOf": [{"required": ["a"]}, {"const": 1}]},
+        {"oneOf": [{"required": ["a"]}, {"required": ["b"], "properties": {"a": {}}}]},
+        {"oneOf": [{"required": [str(n)]} for n in range(MAX_BRANCHES + 1)]},
         {"format": "date"},
         {"format": 5},
         {"$schema": "http://example.com/schema", "$ref": "other<"},
