@@ -75,7 +75,7 @@ class Chat:
         choice = ChatChoice(
             index=part.choice,
             message=_message(said),
-            logprobs=chat_logprobs(said.places.content, self._reply),
+            logprobs=self._listed(said, 0),
             finish_reason=finish_reason(part.end, calls=bool(said.calls)),
             stop_reason=part.end.matched,
         )
@@ -136,9 +136,17 @@ class Chat:
 
     def _newly_listed(self, choice: int) -> LogprobsBody | None:
         """The log-probabilities of the tokens that are known to be content's since the last delta."""
-        content = self._readings.said[choice].places.content
-        start, self._num_listed[choice] = self._num_listed.get(choice, 0), len(content)
-        return chat_logprobs(content[start:], self._reply)
+        said = self._readings.said[choice]
+        start, self._num_listed[choice] = self._num_listed.get(choice, 0), len(said.places.content)
+        return self._listed(said, start)
+
+    def _listed(self, said: Said, start: int) -> LogprobsBody | None:
+        """The log-probabilities of the content's tokens from number `start` on."""
+        listed = chat_logprobs(said.places.content[start:], self._reply)
+        if listed is not None and self._reply.shows_tokens:
+            for entry, number in zip(listed["content"], said.places.numbers[start:], strict=True):
+                entry["index"] = number
+        return listed
 
     def _ended(self, index: int, end: End) -> ChunkChoice:
         choice = _chunk_choice(index, ChunkDelta())

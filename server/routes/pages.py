@@ -21,8 +21,9 @@ _HEADERS = {
 }
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _MODULES = (
-    *("answer", "asking", "blocks", "chat", "dom", "fallen", "feed", "key", "layout", "main", "map", "marks", "owners"),
-    *("paint", "places", "rates", "readings", "requests", "sse", "steps", "story", "types", "words", "world"),
+    *("answer", "asking", "blocks", "chat", "dom", "fallen", "feed", "key", "layout", "main", "making", "map", "marks"),
+    *("owners", "paint", "places", "rates", "readings", "requests", "sse", "steps", "story", "took", "turn", "types"),
+    *("words", "world"),
 )
 FILES = {
     "/": "live/index.html",

@@ -204,7 +204,13 @@ class TopLogprob(TypedDict):
     bytes: list[int]
 
 
-class TokenLogprobBody(TopLogprob):
+class _Index(TypedDict, total=False):
+    """Where token ids are returned: which of the choice's it is, from 0."""
+
+    index: int
+
+
+class TokenLogprobBody(TopLogprob, _Index):
     """The chosen token at a place, and the likeliest ones there."""
 
     top_logprobs: list[TopLogprob]

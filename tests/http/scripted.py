@@ -21,6 +21,7 @@ from engine.cache.sizing import CacheSizes
 from engine.cache.tables import BlockTables
 from engine.engine import Engine
 from engine.errors import ModelNotFound
+from engine.request import TokenLogprob
 from engine.stats import CacheInfo, ModelInfo
 from engine.step import Chosen, Chunk, ChunkResult, MaskSource, Plan, StepResult
 from engine.text import Vocabulary
@@ -32,6 +33,7 @@ NUM_BLOCKS, NUM_SLOTS, BLOCK_SIZE = 4096, 40, 16
 LAYOUT = Layout((CacheGroup((0,), RowShape(1, 1, 1, "float32")),))
 DEFAULTS = ("--model", "scripted", "--port", "0", "--max-draft-tokens", "0", "--log-format", "text")
 ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
+LOGPROB = -0.5  # of every token
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,13 @@ class ScriptedRunner:
 def _continue(chunk: Chunk) -> ChunkResult:
     """What is said at a position depends on the position alone."""
     positions = range(chunk.stop - chunk.num_drafts, chunk.stop - chunk.num_drafts + chunk.num_chosen)
-    chosen = tuple(Chosen(ALPHABET[position % len(ALPHABET)]) for position in positions)
+    scored = chunk.choose is not None and chunk.choose.top_logprobs is not None
+    chosen = tuple(_chosen(ALPHABET[position % len(ALPHABET)], scored=scored) for position in positions)
     return ChunkResult(chunk.ticket, chosen, pooled=array("d", [chunk.stop]).tobytes() if chunk.pool else b"")
+
+
+def _chosen(token: int, *, scored: bool) -> Chosen:
+    return Chosen(token, TokenLogprob(token, LOGPROB, ((token, LOGPROB),)) if scored else None)
 
 
 class ByteTokenizer:

@@ -134,7 +134,14 @@ SAID = [
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"logprobs": True, "top_logprobs": 1}, {"return_token_ids": True}, {"max_tokens": 30}, {"stop": "ca"}],
+    [
+        {},
+        {"logprobs": True, "top_logprobs": 1},
+        {"return_token_ids": True},
+        {"return_token_ids": True, "logprobs": True},
+        {"max_tokens": 30},
+        {"stop": "ca"},
+    ],
 )
 async def test_streamed_and_whole_are_the_same_answer(said: str, fields: Json) -> None:
     want = await whole(service(said), chat(**fields))
@@ -169,6 +176,21 @@ async def test_logprobs_list_the_tokens_of_the_content_alone() -> None:
 
     listed = bytes(byte for entry in choice["logprobs"]["content"] for byte in entry["bytes"]).decode()
     assert listed == choice["message"]["content"] == "日 so then"
+
+
+async def test_a_listed_token_tells_which_of_all_that_are_returned_it_is() -> None:
+    said = f"<think>日 so</think>\n日 so {ONE} then"
+
+    [choice] = (await whole(service(said), chat(logprobs=True, return_token_ids=True)))["choices"]
+    [plain] = (await whole(service(said), chat(logprobs=True)))["choices"]
+
+    listed = choice["logprobs"]["content"]
+    indices = [entry["index"] for entry in listed]
+    assert [[choice["token_ids"][index]] for index in indices] == [entry["bytes"] for entry in listed]
+    assert indices == sorted(set(indices))
+    assert indices[0] == len("<think>日 so</think>\n".encode())
+    assert [entry.pop("index") for entry in listed] == indices
+    assert plain["logprobs"]["content"] == listed
 
 
 async def test_choices_are_read_apart() -> None:

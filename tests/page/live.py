@@ -196,7 +196,7 @@ def ask(page: "Page", question: str, *, prediction: str = "") -> str:
     page.click("#chat-new")
     page.fill("#question", question)
     page.click("#send")
-    page.wait_for_selector("article .took:not(:empty)")
+    page.wait_for_selector("article[data-state=ended]")
     return page.inner_text(".answer")
 
 
@@ -209,9 +209,10 @@ def test_a_guess_stands_and_falls_in_the_answer_the_list_and_the_steps(looks: Lo
     page.wait_for_selector(".piece.drafted")
     page.wait_for_selector("#fallen li")
     drafted = "".join(page.locator(".piece.drafted").all_inner_texts())
-    took = page.inner_text(".took")
+    took = page.locator(".took > div").all_inner_texts()
+    marked = page.locator("[data-fell], [data-behind]").count()
     fallen = page.locator("#fallen li").all_inner_texts()
-    page.click("article .foot button")
+    page.click("article .took button")
     page.wait_for_selector("#steps tbody tr.fell")
     steps = page.locator("#steps tbody tr.fell").all_inner_texts()
     page.keyboard.press("Escape")
@@ -220,8 +221,63 @@ def test_a_guess_stands_and_falls_in_the_answer_the_list_and_the_steps(looks: Lo
     assert len(drafted) > len(half) // 2
     assert any("from the prediction" in text for text in fallen)
     assert any("fell" in text for text in steps)
-    assert " guessed and kept" in took
-    assert "0 found in the cache" not in took
+    assert int(took[1].split()[2]) == page.locator(".piece.drafted").count()
+    assert marked > 0
+    assert " 0 cached" not in took[0].replace("\n", " ")
+
+
+def marks(page: "Page") -> list[list[object]]:
+    """Of each token of the answer whether it is shown as guessed, and how many guesses as fallen at its place."""
+    found: list[list[object]] = page.evaluate(
+        "[...document.querySelectorAll('.piece')].map((one) =>"
+        " [one.classList.contains('drafted'), Number(one.dataset.fell ?? 0)])"
+    )
+    return found
+
+
+def expected_marks(client: httpx.Client, id: str) -> list[list[object]]:
+    """The same by the steps that the server tells of."""
+    [story] = client.get(f"/ledger/{id}/steps").json()["sequences"]
+    told: list[list[object]] = []
+    for step in story["steps"]:
+        fell = step["drafted"] - step["kept"]
+        told += [[index < step["kept"], fell if index == step["kept"] else 0] for index in range(step["tokens"])]
+    return told
+
+
+def test_two_answers_at_once_are_marked_while_they_come_as_the_steps_have_it(
+    looks: Looks, served: httpx.Client
+) -> None:
+    pages = [looks.open(str(served.base_url)) for _ in range(2)]
+    guess = ask(pages[0], "What is a tide?")
+    pages[0].click("#chat-new")
+    for page, prediction in zip(pages, (guess, guess.replace(" the ", " a zebra ")), strict=True):
+        if not page.locator("#temperature").is_visible():
+            page.click("#ask summary")
+        page.fill("#temperature", "0")
+        page.fill("#max-tokens", "120")
+        page.fill("#prediction", prediction)
+        page.fill("#question", "What is a tide?")
+        page.click("#send")
+    marked_early = 0
+    while any(page.locator("article[data-state=ended]").count() == 0 for page in pages):
+        for page in pages:
+            shown, id = marks(page), page.evaluate("document.querySelector('article').dataset.request ?? null")
+            if id is None:
+                continue
+            told = expected_marks(served, id)
+            assert all(one in ([False, 0], told[number]) for number, one in enumerate(shown))
+            marked_early += any(drafted for drafted, _ in shown)
+    for page in pages:
+        told = expected_marks(served, str(page.get_attribute("article", "data-request")))
+        give_up = time.monotonic() + 30
+        while marks(page) != told[: len(marks(page))] and time.monotonic() < give_up:
+            page.wait_for_timeout(50)
+
+        assert marks(page) == told[: len(marks(page))]
+        assert len(marks(page)) >= len(told) - 1, "all but the token that ends it"
+    assert marked_early > 0
+    assert any(fell for page in pages for _, fell in marks(page))
 
 
 def test_log_probabilities_come_on_demand_alone(looks: Looks, served: httpx.Client) -> None:
@@ -249,7 +305,7 @@ def test_a_stopped_answer_ends_its_request_and_keeps_what_came(looks: Looks, hol
         hold.unlink()
         until(page, "document.querySelectorAll('#running > li').length === 0")
 
-        assert page.inner_text(".took").startswith("Stopped.")
+        assert page.inner_text(".time") == "stopped"
         page.click("#ended summary")
         page.click("#ended button")
         page.wait_for_selector('#steps tr[data-event="ended"]')
@@ -341,7 +397,7 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_said_to_be_wrong(looks: Looks) ->
         until(page, LIVE)
         page.fill("#question", "hi")
         page.click("#send")
-        page.wait_for_selector("article .took:not(:empty)")
+        page.wait_for_selector("article[data-state=ended]")
         kept = page.evaluate("[localStorage.length, document.cookie, document.body.innerText.includes('right')]")
 
     assert (first, second) == ("This server asks for a key.", "This server does not know that key. Try another.")

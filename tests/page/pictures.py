@@ -63,7 +63,7 @@ def converse(page: "Page") -> None:
     page.click("#ask summary")
     page.fill("#question", "What is a tide? Answer in one sentence.")
     page.click("#send")
-    page.wait_for_selector("article .took:not(:empty)")
+    page.wait_for_selector("article[data-state=ended]")
     page.wait_for_selector(".piece.drafted")
     page.focus(".answer")
     for _ in range(4):
@@ -93,7 +93,7 @@ def test_a_picture_is_taken(
 def test_a_picture_of_steps_is_taken(looks: Looks, served: httpx.Client) -> None:
     page = looks.open(str(served.base_url), width=1100, height=700)
     converse(page)
-    page.click("article .foot button")
+    page.click("article .took button")
     page.wait_for_selector("#steps tbody tr.fell")
     path = FOLDER / "page-steps.png"
     page.screenshot(path=path)

@@ -229,6 +229,51 @@ def test_the_first_tokens_of_a_step_are_the_guesses_that_stood(page: "Page") -> 
     assert origins == [[0, 3, False, 24], [1, 4, True, 25], [2, 4, True, 26], [3, 4, False, 27]]
 
 
+MAKING = (
+    "const making = new m.Making(24);"
+    "const told = (steps, ended = null) => making.take({steps, ended, cached_tokens: 16});"
+    "const show = () => ({origins: [...making.origins].map(([n, o]) => [n, o.drafted]), falls: [...making.falls]"
+    ".map(([n, f]) => [n, f.fell]), tally: [1, 4, 9].map((n) => making.tally(n)), last: making.last});"
+)
+
+
+def test_steps_that_are_told_twice_or_in_parts_tell_the_same_of_an_answer(page: "Page") -> None:
+    steps = [
+        {"step": 3, "accepted": 25, "tokens": 1, "drafted": 0, "kept": 0, "source": ""},
+        {"step": 4, "accepted": 28, "tokens": 3, "drafted": 5, "kept": 2, "source": "prediction"},
+        {"step": 6, "accepted": 29, "tokens": 1, "drafted": 2, "kept": 0, "source": "prompt_lookup"},
+    ]
+
+    at_once = call(page, "making", MAKING + "told(a); return show();", *steps)
+    in_parts = call(
+        page, "making", MAKING + "told(a.slice(0, 1)); told(a.slice(0, 2)); told(a); return show();", *steps
+    )
+
+    assert at_once == in_parts
+    assert at_once["origins"] == [[0, False], [1, True], [2, True], [3, False], [4, False]]
+    assert at_once["falls"] == [[3, 3], [4, 2]]
+    assert at_once["last"] == 6
+    assert at_once["tally"] == [
+        {"kept": 0, "computed": 1, "fell": 0},
+        {"kept": 2, "computed": 2, "fell": 3},
+        {"kept": 2, "computed": 3, "fell": 5},
+    ]
+
+
+def test_guesses_that_fell_behind_the_last_token_count_once_the_answer_has_ended(page: "Page") -> None:
+    step = {"step": 4, "accepted": 26, "tokens": 1, "drafted": 3, "kept": 1, "source": "prediction"}
+
+    told = call(
+        page,
+        "making",
+        MAKING + "told(a); const before = making.tally(2).fell; told([], 'stop');"
+        "return [before, making.tally(2).fell, making.fellBehind(1), making.fellBehind(2)];",
+        step,
+    )
+
+    assert told == [0, 2, 2, 0]
+
+
 def test_marks_over_time_are_a_stair_within_its_frame(page: "Page") -> None:
     steps = [{"time": 1.0, "computed": 10}, {"time": 2.0, "computed": 20}, {"time": 3.0, "computed": 30}]
     frame = {"width": 100, "height": 50, "bottom": 10, "top": 30, "start": 1.0, "stop": 3.0}
@@ -352,7 +397,7 @@ def test_a_body_asks_only_for_what_was_wished(page: "Page") -> None:
 
     bodies = call(page, "asking", "return a.map((wishes) => m.bodyOf('x', [], wishes));", plain, full)
 
-    assert set(bodies[0]) == {"model", "messages", "stream", "stream_options", "logprobs"}
+    assert set(bodies[0]) == {"model", "messages", "stream", "stream_options", "logprobs", "return_token_ids"}
     assert bodies[1]["prediction"] == {"type": "content", "content": "so"}
     assert (bodies[1]["temperature"], bodies[1]["seed"], bodies[1]["max_completion_tokens"]) == (0, 7, 5)
     assert bodies[1]["top_logprobs"] == 5

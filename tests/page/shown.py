@@ -48,16 +48,25 @@ def ended_by(words: str) -> Json:
     return told | {"ended": words}
 
 
-def scored(token: str, logprob: float = -0.5) -> Json:
+def scored(token: str, index: int, logprob: float = -0.5) -> Json:
     top = [{"token": token, "logprob": logprob}, {"token": MARKUP, "logprob": -1.5}]
-    return {"token": token, "logprob": logprob, "bytes": list(token.encode()), "top_logprobs": top}
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode()), "index": index, "top_logprobs": top}
+
+
+def chunk(token: str, index: int) -> Json:
+    """A token that is number `index` of all that the model wrote."""
+    choice = {"delta": {"content": token}, "logprobs": {"content": [scored(token, index)]}, "token_ids": [index]}
+    return {"id": "chatcmpl-1", "choices": [choice]}
+
+
+def thought(text: str, index: int) -> Json:
+    """A token of reasoning."""
+    return {"id": "chatcmpl-1", "choices": [{"delta": {"reasoning_content": text}, "token_ids": [index]}]}
 
 
 def chunks(*tokens: str) -> list[Json]:
-    made = [
-        {"id": "chatcmpl-1", "choices": [{"delta": {"content": token}, "logprobs": {"content": [scored(token)]}}]}
-        for token in tokens
-    ]
+    made = [chunk(token, index) for index, token in enumerate(tokens)]
+    made.insert(0, {"id": "chatcmpl-1", "choices": [{"delta": {"content": ""}}], "prompt_token_ids": [0] * 24})
     usage = {
         "prompt_tokens": 24,
         "completion_tokens": len(tokens),
@@ -221,7 +230,7 @@ def test_steps_that_are_not_kept_are_said_so(looks: Looks) -> None:
 def ask(page: "Page", question: str = "What is a tide?") -> None:
     page.fill("#question", question)
     page.keyboard.press("Enter")
-    page.wait_for_selector("article .took:not(:empty)")
+    page.wait_for_selector("article[data-state=ended]")
 
 
 def test_an_answers_tokens_tell_what_was_guessed_and_what_else_there_could_have_been(looks: Looks) -> None:
@@ -232,13 +241,185 @@ def test_an_answers_tokens_tell_what_was_guessed_and_what_else_there_could_have_
         page.focus(".answer")
         page.keyboard.press("ArrowRight")
         token = page.inner_text(".token")
-        took = page.inner_text(".took")
+        fallen = page.locator("[data-fell='2']").all_inner_texts()
+        took = lines(page)
 
     assert drafted == [" tide", " is"]
     assert "␣tide token 2, 60.7 % (log -0.500); guessed from the prediction, and stood in step 2, position 25" in token
     assert "22.3 %" in token
-    assert "Prompt 24 tokens: 16 found in the cache, 8 computed." in took
-    assert "2 guessed and kept, 2 computed; 2 guesses fell." in took
+    assert fallen == [MARKUP]
+    assert took[:2] == ["Prompt 24 16 cached 8 computed", "Answer 4 2 guessed 2 computed 2 fell"]
+    assert took[2].startswith("Time first text ")
+
+
+def lines(page: "Page") -> list[str]:
+    """What an answer took, line by line."""
+    return [" ".join(text.split()) for text in page.locator(".took > div").all_inner_texts()]
+
+
+def marked(page: "Page") -> list[list[str]]:
+    """Each token of the answer with the marks that it has."""
+    found: list[list[str]] = page.evaluate(
+        "[...document.querySelectorAll('.piece')].map((one) => [one.textContent,"
+        " one.classList.contains('drafted') ? 'guessed' : '', one.dataset.fell ?? '', one.dataset.behind ?? ''])"
+    )
+    return found
+
+
+def marked_as(page: "Page", *expected: list[str]) -> None:
+    """Wait until the tokens have these marks, which must come."""
+    give_up = time.monotonic() + 30
+    while marked(page) != list(expected) and time.monotonic() < give_up:
+        page.wait_for_timeout(20)
+    assert marked(page) == list(expected)
+
+
+def move_on(script: Script) -> None:
+    """The server's next snapshot."""
+    script.snapshots.append(script.snapshots[-1] | {"whole": False, "units": {}, "rejections": []})
+
+
+def begun(script: Script, *chunks: Json) -> Script:
+    """An answer of which these chunks have come, and no step is told."""
+    script.open, script.chunks = True, list(chunks)
+    script.stories = {}
+    return script
+
+
+def send(page: "Page") -> None:
+    page.fill("#question", "hi")
+    page.keyboard.press("Enter")
+
+
+def test_tokens_are_marked_while_the_answer_comes_by_steps_told_behind_them(looks: Looks) -> None:
+    whole = chunks("A", " tide", " is", "!")
+    told = begun(script(), *whole[:3])
+    with shown(looks, told) as page:
+        send(page)
+        marked_as(page, ["A", "", "", ""], [" tide", "", "", ""])
+        told.stories = {"chatcmpl-1": [story("chatcmpl-1") | {"ended": None}]}
+        move_on(told)
+        marked_as(page, ["A", "", "", ""], [" tide", "guessed", "", ""])
+        took = lines(page)
+        told.stories = {}
+        told.chunks += whole[3:]
+        marked_as(
+            page, *(["A", "", "", ""], [" tide", "guessed", "", ""], [" is", "guessed", "", ""]), ["!", "", "2", ""]
+        )
+
+        assert page.locator("article[data-state=running]").count() == 1
+        assert took[:2] == ["Prompt 24 16 cached 8 computed", "Answer 2 1 guessed 1 computed 0 fell"]
+        assert lines(page)[1] == "Answer 4 2 guessed 2 computed 2 fell"
+        told.open = False
+        page.wait_for_selector("article[data-state=ended]")
+
+
+def test_what_of_the_prompt_was_cached_is_told_with_the_first_token(looks: Looks) -> None:
+    told = begun(script(), *chunks("A")[:2])
+    first = story("chatcmpl-1")
+    told.stories = {"chatcmpl-1": [first | {"ended": None, "steps": first["steps"][:1]}]}
+    with shown(looks, told) as page:
+        send(page)
+        until(page, "document.querySelector('.took .cached')?.textContent === '16 cached'")
+
+        assert lines(page)[0] == "Prompt 24 16 cached 8 computed"
+        told.open = False
+
+
+def test_marks_move_nothing_and_say_nothing(looks: Looks) -> None:
+    where = (
+        "[...document.querySelectorAll('.piece, .answer, .took, .took > div, #ask')].map((one) => {"
+        " const {x, y, width, height} = one.getBoundingClientRect(); return [x, y, width, height]; })"
+    )
+    told = begun(script(), *chunks("A", " tide", " is", " the rise and fall" * 5)[:5])
+    with shown(looks, told) as page:
+        send(page)
+        until(page, "document.querySelectorAll('.piece').length === 4")
+        text, before = page.text_content(".answer"), page.evaluate(where)
+        told.stories = {"chatcmpl-1": [story("chatcmpl-1") | {"ended": None}]}
+        move_on(told)
+        page.wait_for_selector(".piece.drafted")
+        page.wait_for_selector(".piece[data-fell]")
+
+        assert page.evaluate(where) == before
+        assert page.text_content(".answer") == text
+        assert page.get_attribute(".answer", "aria-busy") == "true"
+        told.open = False
+        page.wait_for_selector("article[data-state=ended]")
+        assert page.get_attribute(".answer", "aria-busy") == "false"
+        assert page.locator("#talk [aria-live]").count() == 2, "the text, and what is told of the token that was chosen"
+        assert page.locator(".took [aria-live], .took [role]").count() == 0
+
+
+def test_tokens_behind_reasoning_have_their_own_marks(looks: Looks) -> None:
+    first, *rest = chunks("", "", "")
+    told = begun(script(), first, thought("hm", 0), thought(" so", 1), chunk("Yes", 2), chunk("!", 3))
+    told.stories = {"chatcmpl-1": [story("chatcmpl-1")]}
+    told.chunks.append(rest[-1])
+    told.open = False
+    with shown(looks, told) as page:
+        send(page)
+        marked_as(page, ["Yes", "guessed", "", ""], ["!", "", "2", ""])
+
+        assert page.inner_text(".thought") == "hm so"
+
+
+def test_guesses_that_fell_where_the_answer_ended_are_marked_behind_it(looks: Looks) -> None:
+    cut = script()
+    cut.chunks = chunks("A", " tide", " is")
+    with shown(looks, cut) as page:
+        ask(page)
+        marked_as(page, ["A", "", "", ""], [" tide", "guessed", "", ""], [" is", "guessed", "", "2"])
+        page.focus(".answer")
+        page.keyboard.press("End")
+
+        assert "2 guesses fell behind it" in page.inner_text(".token")
+
+
+def test_an_answer_whose_steps_nobody_noted_is_shown_without_marks(looks: Looks) -> None:
+    unknown = script()
+    unknown.stories = {}
+    with shown(looks, unknown) as page:
+        ask(page)
+
+        assert {mark for _, *marks in marked(page) for mark in marks} == {""}
+        assert lines(page)[:2] == ["Prompt 24 16 cached 8 computed", "Answer 4 \u2013 \u2013 \u2013"]
+
+
+def test_a_token_that_is_read_by_keyboard_while_the_answer_comes_stays_chosen(looks: Looks) -> None:
+    whole = chunks("A", " tide", " is", "!")
+    told = begun(script(), *whole[:3])
+    with shown(looks, told) as page:
+        send(page)
+        until(page, "document.querySelectorAll('.piece').length === 2")
+        page.focus(".answer")
+        page.keyboard.press("ArrowRight")
+        before = page.inner_text(".token p")
+        told.stories = {"chatcmpl-1": [story("chatcmpl-1") | {"ended": None}]}
+        told.chunks += whole[3:]
+        move_on(told)
+        until(page, "document.querySelector('.token p').textContent.includes('guessed')")
+
+        assert page.inner_text(".piece.current") == " tide"
+        assert page.inner_text(".token p").startswith(before)
+        told.open = False
+
+
+def test_who_reads_further_up_is_left_there_and_who_is_at_the_end_stays_there(looks: Looks) -> None:
+    long = begun(script(), *chunks(*["tide after tide " * 20] * 8)[:9])
+    until_there = "document.querySelectorAll('.piece').length === %d"
+    scrolled = "document.querySelector('#talk').scrollTop"
+    at_end = "(({scrollHeight: all, scrollTop: top, clientHeight: shown}) => all - top - shown < 2)"
+    with shown(looks, long, height=600) as page:
+        send(page)
+        until(page, until_there % 8)
+        assert page.evaluate(f"{at_end}(document.querySelector('#talk'))")
+        page.evaluate(f"{scrolled} = 40")
+        long.chunks.append(chunk("and again " * 60, 8))
+        until(page, until_there % 9)
+
+        assert page.evaluate(scrolled) == 40
+        long.open = False
 
 
 def test_markup_from_the_model_or_an_id_stays_text(looks: Looks) -> None:
@@ -261,14 +442,16 @@ def test_markup_from_the_model_or_an_id_stays_text(looks: Looks) -> None:
 
 def test_a_character_of_several_tokens_is_shown_once_it_is_whole(looks: Looks) -> None:
     halves = script()
-    one, other = chunks("x", "y")[:2]
+    first, one, other = chunks("x", "y")[:3]
     one["choices"][0]["logprobs"]["content"][0]["bytes"] = [0xC3]
     other["choices"][0]["logprobs"]["content"][0]["bytes"] = [0xA9]
-    halves.chunks = [one, other, chunks("é")[-1]]
+    halves.chunks = [first, one, other, chunks("é")[-1]]
     with shown(looks, halves) as page:
         ask(page)
 
         assert page.locator(".piece").all_inner_texts() == ["", "é"]
+        page.wait_for_selector(".piece.drafted")
+        assert page.locator(".piece.drafted").all_inner_texts() == ["é"]
 
 
 @pytest.mark.parametrize("count", [1, 40, 2560, 100_000])

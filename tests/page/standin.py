@@ -21,13 +21,17 @@ Json = dict[str, Any]  # JSON by its nature
 
 @dataclass
 class Script:
-    """What is answered: snapshots, then silence until the client leaves; an answer's chunks; stories by request."""
+    """What is answered: snapshots, then silence until the client leaves; an answer's chunks; stories by request.
+
+    While `open` more chunks may be added.
+    """
 
     snapshots: list[Json]
     chunks: list[Json] = field(default_factory=list)
     stories: Mapping[str, list[Json]] = field(default_factory=dict)
     units: Mapping[str, Json] = field(default_factory=dict)
     watchers: int = 0
+    open: bool = False
 
 
 def snapshot(*sequences: Json, codes: str, width: int = 1, groups: int = 1, slots: str | None = None) -> Json:
@@ -122,18 +126,30 @@ def _app(script: Script) -> FastAPI:
         return JSONResponse(script.units.get(unit, {"state": "free", "positions": None}))
 
     @app.get("/ledger/{id}/steps")
-    async def steps(id: str) -> Response:
+    async def steps(id: str, after: int) -> Response:
         if id not in script.stories:
             return JSONResponse({"error": {"message": "no such request"}}, 404)
-        return JSONResponse({"id": id, "sequences": script.stories[id]})
+        later = [
+            story | {"steps": [step for step in story["steps"] if step["step"] > after]} for story in script.stories[id]
+        ]
+        return JSONResponse({"id": id, "sequences": later})
 
     @app.post("/v1/chat/completions")
     async def chat(request: Request) -> Response:
         await request.body()
-        data = [orjson.dumps(chunk) for chunk in script.chunks] + [b"[DONE]"]
-        return Response(b"".join(b"data: " + one + b"\n\n" for one in data), media_type="text/event-stream")
+        return StreamingResponse(_answer(script), media_type="text/event-stream")
 
     return app
+
+
+async def _answer(script: Script) -> AsyncIterator[bytes]:
+    sent = 0
+    while script.open or sent < len(script.chunks):
+        for chunk in script.chunks[sent:]:
+            yield b"data: " + orjson.dumps(chunk) + b"\n\n"
+            sent += 1
+        await anyio.sleep(0.02)
+    yield b"data: [DONE]\n\n"
 
 
 async def _frames(script: Script) -> AsyncIterator[bytes]:

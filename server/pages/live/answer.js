@@ -1,12 +1,20 @@
 // An answer, token by token: what each one is, how it came to be, and what else there could have been.
 
 import { make } from "./dom.js";
-import { count, sourceName } from "./words.js";
+import { count, counted, sourceName } from "./words.js";
 
 /** @import {Scored} from "./asking.js" */
+/** @import {Fall, Making} from "./making.js" */
 /** @import {Origin} from "./story.js" */
 
-/** @typedef {{element: HTMLElement, scored: Scored | null, origin: Origin | null}} Token */
+/**
+ * @typedef {object} Token
+ * @property {HTMLElement} element
+ * @property {Scored | null} scored
+ * @property {Origin | null} origin Null while no step has told of it.
+ * @property {Fall | null} fall Guesses that fell at its place.
+ * @property {number} behind How many fell behind the last one.
+ */
 
 /** The tokens of one answer. One stop of the Tab key; the arrow keys go from token to token. */
 export class Answer {
@@ -16,11 +24,15 @@ export class Answer {
     tabindex: "0",
     role: "group",
     "aria-label": "Answer. Arrow keys go from token to token.",
+    "aria-live": "polite",
+    "aria-busy": "true", // it is read out once it is whole
   });
   #told = make("div", { class: "token", "aria-live": "polite" });
   /** @type {Token[]} */
   #tokens = [];
   #decoder = new TextDecoder();
+  /** @type {Making | null} */
+  #making = null;
   /** @type {number | null} */
   #current = null;
 
@@ -45,21 +57,37 @@ export class Answer {
   }
 
   /**
-   * Tell how tokens came to be, by their number.
-   * @param {Map<number, Origin>} origins
+   * Mark the tokens of which more is known now: neither their text nor their place changes by it.
+   * @param {Making} making
    */
-  explain(origins) {
-    this.#tokens.forEach((token, index) => {
-      const origin = origins.get(index);
-      if (!origin) return;
-      token.origin = origin;
-      token.element.classList.toggle("drafted", origin.drafted);
-    });
+  mark(making) {
+    this.#making = making;
+    for (const token of this.#tokens) if (!token.origin) this.#mark(token);
+    this.#markEnd();
+    if (this.#current !== null) this.#describe(this.#current);
   }
 
-  /** How many tokens there are. */
-  get size() {
-    return this.#tokens.length;
+  /** Nothing more comes. */
+  end() {
+    this.#text.setAttribute("aria-busy", "false");
+    this.#markEnd();
+  }
+
+  /** @param {Token} token */
+  #mark(token) {
+    if (!this.#making || !token.scored) return;
+    token.origin = this.#making.origins.get(token.scored.index) ?? null;
+    token.fall = this.#making.falls.get(token.scored.index) ?? null;
+    if (token.origin?.drafted) token.element.classList.add("drafted");
+    if (token.fall) token.element.dataset.fell = String(token.fall.fell);
+  }
+
+  /** Guesses that fell where the answer ended have no token in their place: they are marked behind its last. */
+  #markEnd() {
+    const last = this.#tokens.at(-1);
+    if (!this.#making || !last?.scored || this.#text.getAttribute("aria-busy") === "true") return;
+    last.behind = this.#making.fellBehind(last.scored.index);
+    if (last.behind) last.element.dataset.behind = String(last.behind);
   }
 
   /**
@@ -68,7 +96,9 @@ export class Answer {
    */
   #add(text, scored) {
     const element = make("span", { class: "piece", "data-index": String(this.#tokens.length) }, text);
-    this.#tokens.push({ element, scored, origin: null });
+    const token = { element, scored, origin: null, fall: null, behind: 0 };
+    this.#tokens.push(token);
+    this.#mark(token);
     this.#text.append(element);
   }
 
@@ -95,7 +125,13 @@ export class Answer {
     this.#current = index;
     token.element.classList.add("current");
     this.#told.hidden = false;
-    this.#told.replaceChildren(...described(token, index));
+    this.#describe(index);
+  }
+
+  /** @param {number} index */
+  #describe(index) {
+    const described = make("div", {}, ...description(this.#tokens[index], index));
+    if (described.textContent !== this.#told.textContent) this.#told.replaceChildren(described);
   }
 }
 
@@ -105,7 +141,7 @@ export class Answer {
  * @param {number} index
  * @returns {Node[]}
  */
-function described({ element, scored, origin }, index) {
+function description({ element, scored, origin, fall, behind }, index) {
   const head = make(
     "p",
     {},
@@ -118,6 +154,8 @@ function described({ element, scored, origin }, index) {
       origin.drafted ? `; guessed from ${sourceName(origin.source)}, and stood` : "; computed",
       ` in step ${count(origin.step)}, position ${count(origin.position)}`,
     );
+  if (fall) head.append(`; ${counted(fall.fell, "guess", "guesses")} from ${sourceName(fall.source)} fell here`);
+  if (behind) head.append(`; ${counted(behind, "guess", "guesses")} fell behind it`);
   const top = scored?.top_logprobs ?? [];
   if (!top.length) return [head];
   const list = make(

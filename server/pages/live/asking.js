@@ -5,13 +5,15 @@ import { eventsOf } from "./sse.js";
 /**
  * @typedef {{role: "user" | "assistant", content: string}} Message
  * @typedef {{temperature: number | null, maxTokens: number | null, seed: number | null, alternatives: boolean, prediction: string}} Wishes
- * @typedef {{token: string, logprob: number, bytes: number[], top_logprobs: {token: string, logprob: number}[]}} Scored
+ * @typedef {{token: string, logprob: number, bytes: number[], index: number, top_logprobs: {token: string, logprob: number}[]}} Scored
  * @typedef {{prompt_tokens: number, completion_tokens: number, prompt_tokens_details: {cached_tokens: number}, completion_tokens_details: {accepted_prediction_tokens: number, rejected_prediction_tokens: number}}} Usage
  * @typedef {object} Piece What one event adds to an answer.
  * @property {string} id
  * @property {string} text
  * @property {string} thought
- * @property {Scored[]} scored The tokens of the text, where there are scores.
+ * @property {Scored[]} scored The tokens of the text, each with its `index` in all that the model wrote.
+ * @property {number} tokens How many came, those without text among them.
+ * @property {number | null} promptTokens Told once.
  * @property {string | null} finish
  * @property {Usage | null} usage
  */
@@ -31,7 +33,8 @@ export class Refused extends Error {
 }
 
 /**
- * The body of a question. Scores are always asked for, since they tell where one token ends; others than the chosen only on demand.
+ * The body of a question. Scores and ids are always asked for, since they tell where one token ends and which it is; other
+ * tokens' scores only on demand.
  * @param {string} model
  * @param {Message[]} messages
  * @param {Wishes} wishes
@@ -43,6 +46,7 @@ export function bodyOf(model, messages, { temperature, maxTokens, seed, alternat
     stream: true,
     stream_options: { include_usage: true },
     logprobs: true,
+    return_token_ids: true,
     ...(alternatives && { top_logprobs: ALTERNATIVES }),
     ...(temperature !== null && { temperature }),
     ...(maxTokens !== null && { max_completion_tokens: maxTokens }),
@@ -88,6 +92,8 @@ export function pieceOf(chunk) {
     text: choice?.delta?.content ?? "",
     thought: choice?.delta?.reasoning_content ?? "",
     scored: choice?.logprobs?.content ?? [],
+    tokens: choice?.token_ids?.length ?? 0,
+    promptTokens: chunk.prompt_token_ids?.length ?? null,
     finish: choice?.finish_reason ?? null,
     usage: chunk.usage ?? null,
   };

@@ -21,6 +21,7 @@ import { bytes, count, counted, percent, seconds } from "./words.js";
 
 const EVERY_SECONDS = 0.25;
 const TICK_MILLISECONDS = 500;
+const NARROW = "(max-width: 48rem)"; // where what the marks mean would push out of sight what they do
 
 /** Puts the parts together and shows them what comes. */
 class Page {
@@ -74,17 +75,21 @@ class Page {
     this.#owners,
   );
 
+  /** @type {Chat} */
+  #chat = this.#offerChat();
+
   /** Open the stream, and let time pass. */
   begin() {
-    this.#offerChat();
+    if (matchMedia(NARROW).matches) at("legend").open = false;
     setInterval(() => this.#readings.tick(performance.now() / 1000), TICK_MILLISECONDS);
     this.#feed.start();
   }
 
   #offerChat() {
-    new Chat(
+    return new Chat(
       {
         talk: at("talk"),
+        none: at("talk-none"),
         told: at("chat-told"),
         form: at("ask"),
         question: at("question"),
@@ -122,6 +127,7 @@ class Page {
     this.#requests.show(world);
     this.#fallen.add(snapshot.rejections, snapshot.sequences);
     this.#showCounts(world);
+    this.#chat.look();
   }
 
   /** @param {World} world */
