@@ -31,8 +31,8 @@ export PROMPT  # by the environment, so that it may hold any quotes
 .PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure bench-watch clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
-	@echo; echo "Variables: MODEL=$(MODEL) HOST= PORT= PROMPT= ARGS='more flags' PYTHON=$(PYTHON)"
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
+	@echo; echo "Variables: MODEL=$(MODEL) HOST= PORT= PROMPT= WATCH=$(WATCH) ARGS='more flags' PYTHON=$(PYTHON)"
 
 serve: $(INSTALLED) $(FETCHED) ## serve MODEL, by default SmolLM2-135M-Instruct on 127.0.0.1:8000
 	@exec $(VENV)/bin/tidemark serve '$(MODEL)' $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)') $(ARGS)

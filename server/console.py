@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 _CLEAR = "\r\x1b[K"
+Frame = Callable[[str, str], str]  # a level and a text to a line
 
 
 class Console:
@@ -13,7 +14,7 @@ class Console:
     A `frame` is put around what is said, where programs read it; `write` takes lines as they are.
     """
 
-    def __init__(self, stream: TextIO, *, frame: Callable[[str], str] | None = None) -> None:
+    def __init__(self, stream: TextIO, *, frame: Frame | None = None) -> None:
         self._stream = stream
         self._frame = frame
         self._is_terminal = stream.isatty() and frame is None
@@ -37,6 +38,10 @@ class Console:
         """Say something that stays."""
         self.write(f"{self._framed(text)}\n")
 
+    def fault(self, text: str) -> None:
+        """Say what went wrong."""
+        self.write(f"{self._framed(text, level='error')}\n")
+
     def write(self, text: str) -> None:
         """Write whole lines, as a log handler does, after the progress line is gone."""
         with self._lock:
@@ -46,8 +51,8 @@ class Console:
     def flush(self) -> None:
         """Nothing is held back."""
 
-    def _framed(self, text: str) -> str:
-        return text if self._frame is None else self._frame(text)
+    def _framed(self, text: str, *, level: str = "info") -> str:
+        return text if self._frame is None else self._frame(level, text)
 
     def _put(self, text: str) -> None:
         try:

@@ -106,9 +106,9 @@ def json_line(fields: dict[str, Field]) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def said(text: str) -> str:
+def said(level: str, text: str) -> str:
     """What is said to people, as such a line."""
-    return json_line({"time": _time(datetime.now(UTC)), "level": "info", "event": "said", "text": text})
+    return json_line({"time": _time(datetime.now(UTC)), "level": level, "event": "said", "text": text})
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Field]:

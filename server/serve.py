@@ -56,12 +56,12 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log, traci
     try:
         listener = bind(host, port)
     except OSError as error:
-        console.line(f"tidemark: can't listen on {host} port {port}: {reason_of(error)}")
+        console.fault(f"tidemark: can't listen on {host} port {port}: {reason_of(error)}")
         return 1
     try:
         process = Process(settings, listener=listener, build=build, console=console, log=log, tracing=tracing)
     except StoreFailed as error:
-        console.line(f"tidemark: can't keep responses in {settings.server.store_path}: {error}")
+        console.fault(f"tidemark: can't keep responses in {settings.server.store_path}: {error}")
         return 1
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(process.run())
@@ -213,7 +213,7 @@ class Process:
         self._console.progress(f"tidemark: {text}")
 
     def _refuse_model(self, error: Exception) -> None:
-        self._console.line(load_failure(self._settings, error))
+        self._console.fault(load_failure(self._settings, error))
         self._log.debug("load_failed", error=error)
         self._end(1)
 

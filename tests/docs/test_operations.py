@@ -34,7 +34,7 @@ def test_no_row_is_about_a_setting_that_is_gone() -> None:
 
 
 def test_exactly_the_metrics_that_exist_are_explained() -> None:
-    table = OPERATIONS.partition("## Metrics")[2].partition("## Watching it")[0]
+    table = OPERATIONS.partition("\n## Metrics\n")[2].partition("\n## ")[0]
 
     assert set(re.findall(r"`(tidemark_\w+)`", table)) == metric_names()
 

@@ -99,6 +99,16 @@ def test_a_signal_while_a_stream_is_open_ends_the_stream_and_then_the_process_wi
     assert not any("Traceback" in line or '"level":"error"' in line for line in server.lines), server.lines
 
 
+@pytest.mark.parametrize("arguments", [("--host", "no.such.host.invalid"), ("--server-store-path", "/nowhere/kept")])
+def test_why_a_server_does_not_start_is_an_error_in_its_log(arguments: tuple[str, ...]) -> None:
+    done = tidemark("serve", "model", "--port", "0", *arguments)
+
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line)["level"] == "error"
+    assert "tidemark: can't " in json.loads(line)["text"]
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -117,7 +127,8 @@ def test_a_model_that_can_not_be_served_is_one_line_and_exit_1(tmp_path: Path, c
     done = tidemark(*command, str(tmp_path / name))
 
     assert done.returncode == 1
-    assert [line for line in done.stderr.splitlines() if "can't serve" in line] != []
+    (line,) = [line for line in done.stderr.splitlines() if "can't serve" in line]
+    assert command[0] == "trace" or json.loads(line)["level"] == "error"
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

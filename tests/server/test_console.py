@@ -46,11 +46,23 @@ def test_a_closed_stream_is_survived() -> None:
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_what_programs_read_has_its_frame_and_nothing_is_rewritten(stream: io.StringIO) -> None:
-    console = Console(stream, frame=lambda text: f"<{text}>")
+    console = Console(stream, frame=lambda level, text: f"<{level} {text}>")
 
     console.progress("loading a")
     console.progress("loading b")
     console.write("a log line\n")
     console.line("ready")
+    console.fault("broken")
 
-    assert stream.getvalue() == "<loading a>\n<loading b>\na log line\n<ready>\n"
+    lines = ["<info loading a>", "<info loading b>", "a log line", "<info ready>", "<error broken>"]
+    assert stream.getvalue().splitlines() == lines
+
+
+def test_a_person_reads_a_fault_as_any_line() -> None:
+    stream = Terminal()
+    console = Console(stream)
+
+    console.progress("loading")
+    console.fault("broken")
+
+    assert stream.getvalue() == "\r\x1b[Kloading\r\x1b[Kbroken\n"

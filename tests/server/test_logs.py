@@ -184,7 +184,7 @@ def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_it_is_set(
 
 
 def test_what_people_are_told_is_an_object_too() -> None:
-    line = said('tidemark: "model"\nin two lines')
+    line = said("info", 'tidemark: "model"\nin two lines')
 
     assert line.splitlines() == [line]
     assert json.loads(line)["event"] == "said"
