@@ -102,8 +102,8 @@ laws-hour: $(INSTALLED_DEV) ## look for broken laws at random for an hour
 	  OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest --numprocesses $(JOBS) --hypothesis-profile hour tests/laws $(ARGS); \
 	done
 
-mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show that the tests see it
-	$(VENV)/bin/python -m tests.mutants $(ARGS)
+mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show that the tests see it; ARGS=--write remembers which did
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.mutants $(ARGS)
 
 bench: $(INSTALLED_DEV) $(FETCHED) ## measure the server
 	$(VENV)/bin/python -m benchmarks.bench --model '$(MODEL)' $(ARGS)

@@ -63,6 +63,11 @@ class Mutant:
     edits: tuple[Edit, ...]
 
     @property
+    def name(self) -> str:
+        """What it is known by, as long as its words stay."""
+        return f"{self.fault}: {self.what}"
+
+    @property
     def in_model(self) -> bool:
         """Whether it needs torch to be found."""
         return any(edit.module.startswith("engine/model/") for edit in self.edits)
