@@ -318,7 +318,8 @@ class UnitTable:
 class Look:
     """What a watcher sees at one moment of the engine's clock: cheap enough to be taken a few times a second.
 
-    The snapshot's sequences have no tables; theirs are in `tables`, by id. `units` and `slots` have a code for each.
+    The snapshot lists the first sequences of each state, without tables; theirs are in `tables`, by id. `units` and
+    `slots` have a code for each.
     """
 
     at: float

@@ -11,6 +11,8 @@ from engine.stats import Look, PaceView, SequenceView, Snapshot, Stats, StepReco
 from engine.step import Advance, Chunk, Plan, num_standing
 
 OwnedBlocks = tuple[TableView, ...]
+MAX_RUNNING = 256  # that a look lists; more than anybody reads
+MAX_OTHERS = 64  # that it lists of each other state
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,20 @@ def snapshot_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *
 
 
 def look_of(roster: Roster, tables: BlockTables, stats: Stats, pace: Pace, *, now: float) -> Look:
-    """The same for who looks again and again: what grows with the cache is copied, and nothing is made of it."""
-    views = tuple(_sequence_view(sequence, (), now) for sequence in roster)
+    """The same for who looks again and again: what grows with the cache is copied, and nothing is made of it.
+
+    Of each state it lists the first sequences, in the order in which they go; `snapshot` counts the others.
+    """
+    listed = [*roster.running[:MAX_RUNNING]]
+    for others in (roster.paused, roster.waiting, roster.parked):
+        listed += others[:MAX_OTHERS]
+    views = tuple(_sequence_view(sequence, (), now) for sequence in listed)
     return Look(
         at=now,
         snapshot=_snapshot(roster, tables, stats, pace, views),
         units=tables.pool.codes(),
         slots=tables.states.pool.codes(),
-        tables={sequence.id: tables.units_of(sequence) for sequence in roster},
+        tables={sequence.id: tables.units_of(sequence) for sequence in listed},
     )
 
 

@@ -11,7 +11,7 @@ from engine.stats import Look, ModelInfo
 from server.door import EngineDoor
 from server.errors import unavailable
 from server.events import encode, event
-from server.render.sight import codes_body, counts_body, engine_body, rejection_body, watched_sequences
+from server.render.sight import codes_body, counts_body, ended_body, engine_body, rejection_body, watched_sequences
 from server.timelines import Timelines
 
 MAX_WATCHERS = 16
@@ -28,6 +28,7 @@ class Sight:
     state: str
     counts: dict[str, object]
     num_fallen: int
+    num_ended: int
     frames: dict[int, bytes] = field(default_factory=dict)
 
     def shows_the_same_as(self, other: "Sight") -> bool:
@@ -123,6 +124,7 @@ class Lookout:
             state=state,
             counts=counts_body(engine.info.cache, look.snapshot),
             num_fallen=self.timelines.num_fallen,
+            num_ended=self.timelines.num_ended,
         )
         return latest if latest is not None and sight.shows_the_same_as(latest) else sight
 
@@ -136,6 +138,7 @@ class Lookout:
     def _body(self, sight: Sight, before: Sight | None, info: ModelInfo) -> dict[str, object]:
         look, old = sight.look, None if before is None else before.look
         fallen = () if before is None else self.timelines.fallen(before.num_fallen, sight.num_fallen)
+        ended = () if before is None else self.timelines.ended(before.num_ended, sight.num_ended)
         body: dict[str, object] = {
             "whole": before is None,
             "time": round(look.at, 6),
@@ -146,6 +149,7 @@ class Lookout:
             "units": codes_body(look.units, None if old is None else old.units),
             "sequences": watched_sequences(info, look, old),
             "rejections": [rejection_body(each) for each in fallen],
+            "ended": [ended_body(each) for each in ended],
         }
         if info.cache.num_slots:
             body["slots"] = codes_body(look.slots, None if old is None else old.slots)

@@ -13,6 +13,7 @@ MAX_ROWS = 20_000  # of all timelines: some 10 MB, and the last half minute of s
 MAX_TIMELINES = 4096
 MAX_MOMENTS = 64  # of a timeline, the last ones
 MAX_FALLEN = 256  # drafts; a watcher that reads slower than they fall misses some
+MAX_ENDED = 256  # sequences; as above
 MAX_CUT = 4096  # sequences of which is known that their first steps are gone
 
 
@@ -32,6 +33,15 @@ class Fallen:
     number: int
     step: int
     row: StepRow
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A sequence that ended. Numbered from 1."""
+
+    number: int
+    sequence: str
+    moment: Moment
 
 
 @dataclass(slots=True)
@@ -66,12 +76,15 @@ class Timelines:
         self._cut: OrderedDict[str, None] = OrderedDict()
         self._num_rows = 0
         self._fallen: deque[Fallen] = deque(maxlen=MAX_FALLEN)
+        self._ended: deque[Ended] = deque(maxlen=MAX_ENDED)
         self.num_fallen = 0
+        self.num_ended = 0
 
     def begin(self, courses: Mapping[str, Course]) -> None:
         """Start with what befell the sequences that there are; of those that have run, the first steps are not seen."""
         self._timelines.clear()
         self._fallen.clear()
+        self._ended.clear()
         self._num_rows = 0
         self._cut = OrderedDict.fromkeys(id for id, course in courses.items() if course.admitted_at is not None)
         for id, course in reversed(list(courses.items())):  # who came first has the next step
@@ -92,6 +105,9 @@ class Timelines:
     def hear(self, sequence: str, moment: Moment) -> None:
         """Add what befell a sequence."""
         self._timeline(sequence).add(moment)
+        if moment.event is Event.ENDED:
+            self.num_ended += 1
+            self._ended.append(Ended(self.num_ended, sequence, moment))
         if len(self._timelines) > self._max_timelines:
             self._shed()
 
@@ -129,3 +145,7 @@ class Timelines:
     def fallen(self, start: int, stop: int) -> Sequence[Fallen]:
         """The drafts that fell behind number `start`, up to number `stop`, as far as they are known."""
         return [each for each in self._fallen if start < each.number <= stop]
+
+    def ended(self, start: int, stop: int) -> Sequence[Ended]:
+        """The same of sequences that ended."""
+        return [each for each in self._ended if start < each.number <= stop]

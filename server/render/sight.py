@@ -1,26 +1,31 @@
 """Looks at the engine as JSON: whole, or as what has changed since an earlier one."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from config.settings import Settings
 from engine.stats import CacheInfo, HistogramView, Look, ModelInfo, SequenceView, Snapshot, UnitTable
+from server.errors import from_engine
 from server.render.ledger import moment_fields, sequence_fields
-from server.timelines import Fallen
+from server.timelines import Ended, Fallen
 from server.wire.sight import (
     CacheGroupBody,
     ChangedCodes,
     Codes,
     DraftsBody,
+    EndedBody,
     EngineBody,
     PrefixBody,
     RejectionBody,
     SumBody,
     UnitTableBody,
+    UnlistedBody,
     WatchedSequence,
     WholeCodes,
 )
 
 SPAN = 256  # units that are compared at once
+RUN_BYTES = 10  # of JSON around the characters of a run
 _CHARACTERS = bytes((48 + code) % 256 for code in range(256))  # from "0" on, which all can read
 
 
@@ -52,6 +57,7 @@ def counts_body(cache: CacheInfo, snapshot: Snapshot) -> dict[str, object]:
     """All that a snapshot counts. Equal for two snapshots between which nothing was done."""
     return {
         **moment_fields(cache, snapshot),
+        "unlisted": _unlisted(snapshot),
         "preemptions": snapshot.preemptions,
         "disconnects": snapshot.disconnects,
         "refusals": snapshot.refusals,
@@ -69,15 +75,26 @@ def counts_body(cache: CacheInfo, snapshot: Snapshot) -> dict[str, object]:
     }
 
 
+def _unlisted(snapshot: Snapshot) -> UnlistedBody:
+    listed = Counter(view.state for view in snapshot.sequences)
+    return UnlistedBody(
+        running=snapshot.running - listed["running"],
+        waiting=snapshot.waiting - listed["waiting"],
+        paused=snapshot.paused - listed["paused"],
+        parked=snapshot.parked - listed["parked"],
+    )
+
+
 def _sum(view: HistogramView) -> SumBody:
     return SumBody(count=sum(view.counts), sum=round(view.sum, 6))
 
 
 def codes_body(codes: bytes, before: bytes | None) -> Codes:
-    """All codes, or the runs of those that have changed."""
-    if before is None:
+    """All codes, or the runs of those that have changed, where these are less."""
+    runs = None if before is None else list(_changes(before, codes))
+    if runs is None or sum(RUN_BYTES + stop - start for start, stop in runs) > len(codes) + SPAN:
         return WholeCodes(states=_text(codes))
-    return ChangedCodes(changed=[[start, _text(codes[start:stop])] for start, stop in _changes(before, codes)])
+    return ChangedCodes(changed=[[start, _text(codes[start:stop])] for start, stop in runs])
 
 
 def _text(codes: bytes) -> str:
@@ -103,7 +120,7 @@ def _changes(before: bytes, after: bytes) -> Iterator[tuple[int, int]]:
 
 
 def watched_sequences(info: ModelInfo, look: Look, before: Look | None) -> list[WatchedSequence]:
-    """Every sequence; of tables what has changed."""
+    """Every sequence that is listed; of tables what has changed."""
     return [_sequence(info, view, look, before) for view in look.snapshot.sequences]
 
 
@@ -157,3 +174,12 @@ def rejection_body(fallen: Fallen) -> RejectionBody:
         kept=row.num_kept,
         source=row.source,
     )
+
+
+def ended_body(ended: Ended) -> EndedBody:
+    """One sequence that ended."""
+    moment = ended.moment
+    body = EndedBody(number=ended.number, sequence=ended.sequence, time=round(moment.at, 6), reason=moment.reason or "")
+    if moment.error is not None:
+        body["error"] = from_engine(moment.error).name
+    return body

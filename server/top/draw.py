@@ -161,8 +161,8 @@ def _requests(frame: Frame, look: Look, room: int | None) -> Iterator[Renderable
         return
     scale = scale_of(max(max(sequence.accepted, sequence.planned) for sequence in shown))
     yield _table(frame, look, shown, scale)
-    if len(shown) < len(ordered):
-        yield Text(f"and {len(ordered) - len(shown)} more", style="dim")
+    if num_more := len(ordered) - len(shown) + frame.sight.unlisted:
+        yield Text(f"and {count_told(num_more)} more", style="dim")
     yield _legend(scale)
 
 

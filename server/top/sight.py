@@ -105,6 +105,7 @@ class Sight:
     waiting: int
     paused: int
     parked: int
+    unlisted: int  # sequences that are there beside `sequences`
     pool: Pool
     positions: Mapping[str, int]
     preemptions: int
@@ -142,6 +143,7 @@ def _read(body: Json) -> Sight:
         waiting=int(body["waiting"]),
         paused=int(body["paused"]),
         parked=int(body["parked"]),
+        unlisted=sum(_counts(body["unlisted"]).values()),
         pool=_pool(body["pool"]),
         positions=_counts(body["positions"]),
         preemptions=int(body["preemptions"]),

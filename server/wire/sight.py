@@ -106,6 +106,25 @@ class RejectionBody(TypedDict):
     source: str
 
 
+class EndedBody(TypedDict):
+    """A sequence that ended, why, and with which error. Numbered from 1 as long as somebody watches."""
+
+    number: int
+    sequence: str
+    time: float
+    reason: str
+    error: NotRequired[str]
+
+
+class UnlistedBody(TypedDict):
+    """How many sequences of each state are not among those that are listed."""
+
+    running: int
+    waiting: int
+    paused: int
+    parked: int
+
+
 class SightBody(MomentFields):
     """The engine at one moment. In a `whole` one nothing refers to what was sent before."""
 
@@ -114,6 +133,7 @@ class SightBody(MomentFields):
     uptime_seconds: float
     server: str
     info: NotRequired[EngineBody]
+    unlisted: UnlistedBody
     preemptions: int
     disconnects: int
     refusals: dict[str, int]
@@ -129,6 +149,7 @@ class SightBody(MomentFields):
     slots: NotRequired[Codes]
     sequences: list[WatchedSequence]
     rejections: list[RejectionBody]
+    ended: list[EndedBody]
 
 
 class SightEnd(TypedDict):

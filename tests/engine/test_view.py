@@ -1,7 +1,10 @@
+import pytest
+
+import engine.view
 from engine.request import Delta
 from engine.stats import BlockCounts, Snapshot, StepRow, TableView
 from engine.step import Advance
-from engine.view import Issued, issued_blocks, snapshot_of, step_record
+from engine.view import MAX_OTHERS, Issued, issued_blocks, look_of, snapshot_of, step_record
 from tests.digest import LAYOUTS
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request
@@ -138,3 +141,32 @@ def test_groups_and_slots_are_shown_with_what_windows_gave_back_and_what_a_step_
     assert [(group.allocated, group.cached) for group in shown.groups] == [(4, 0), (2 * (units - 1), 2 * (units - 1))]
     assert (shown.slots.allocated, shown.slots.cached) == (1, 1)
     assert shown.blocks.allocated == sum(group.allocated for group in shown.groups)
+
+
+def test_a_look_lists_the_first_of_each_state_in_the_order_in_which_they_go() -> None:
+    parts = Parts(Shape(max_sequences=2, max_waiting=200))
+    parts.run(a_request((2, 3), id="runs"))
+    parts.run(a_request((3, 4), id="parks")).parked = True
+    for number in range(MAX_OTHERS + 5):
+        parts.offer(a_request((4, 5), id=f"{number}"))
+    parts.offer(a_request((4, 5), id="urgent", priority=-1))
+    parts.admission.settle_parks()
+
+    look = look_of(parts.roster, parts.tables, parts.stats, parts.pace, now=parts.now)
+
+    listed = [view.request_id for view in look.snapshot.sequences]
+    assert listed == ["runs", "urgent", *(str(number) for number in range(MAX_OTHERS - 1)), "parks"]
+    assert look.snapshot.waiting == MAX_OTHERS + 6
+    assert list(look.tables) == [view.id for view in look.snapshot.sequences], "what is not listed is not known later"
+
+
+def test_a_look_lists_so_many_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.view, "MAX_RUNNING", 1)
+    parts = Parts()
+    for id, prompt in (("first", (2, 3)), ("second", (3, 4))):
+        parts.run(a_request(prompt, id=id))
+
+    look = look_of(parts.roster, parts.tables, parts.stats, parts.pace, now=parts.now)
+
+    assert [view.request_id for view in look.snapshot.sequences] == ["first"]
+    assert look.snapshot.running == 2

@@ -1,8 +1,10 @@
 """Watchers see what a ledger of the same moment tells, whatever happens, and however seldom they look."""
 
+import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
+import engine.view
 from engine.course import Event, Moment
 from engine.sequence import State
 from server.lookout import Lookout, Sight
@@ -21,6 +23,7 @@ class WatchedMachine(EngineMachine):
     num_increments = 0
     num_rejections = 0
     num_preempted = 0
+    num_unlisted = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,6 +65,7 @@ class WatchedMachine(EngineMachine):
         self._check_places(world, watcher)
         self._check_slots(world, watcher)
         self._check_timelines(world)
+        self._check_ends(world, watcher, before)
         type(self).num_rejections += bool(watcher.rejections)
 
     def _check_places(self, world: World, watcher: Watcher) -> None:
@@ -98,6 +102,14 @@ class WatchedMachine(EngineMachine):
             if view.positions is not None and view.positions[1]:
                 assert len(world.runner.states[slot]) == view.positions[1]
 
+    def _check_ends(self, world: World, watcher: Watcher, before: Sight | None) -> None:
+        """Who was listed and is gone from the ledger is told to have ended, and nobody else."""
+        unfinished = {each.id for each in world.watch.unfinished}
+        assert unfinished.isdisjoint(watcher.ended)
+        if before is not None:
+            assert {view.id for view in before.look.snapshot.sequences} - unfinished <= set(watcher.ended)
+        type(self).num_unlisted += any(watcher.last["unlisted"].values())
+
     def _check_timelines(self, world: World) -> None:
         """What befell a sequence is what it remembers, it ends as its client is told, and ran in each of its steps."""
         timelines = {timeline.sequence: timeline for timeline in self.lookout.timelines._timelines.values()}
@@ -122,9 +134,13 @@ def ran_at(moments: list[Moment], at: float) -> bool:
     return bool(begun) and all(not begun[-1] < each < at for each in stopped)
 
 
-def test_increments_lead_to_what_the_ledger_tells() -> None:
+def test_increments_lead_to_what_the_ledger_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.view, "MAX_RUNNING", 3)  # so that sequences leave what is listed, and come back
+    monkeypatch.setattr(engine.view, "MAX_OTHERS", 2)
+
     run_state_machine_as_test(WatchedMachine, settings=settings(max_examples=NUM_LIVES, stateful_step_count=NUM_RULES))
 
     assert WatchedMachine.num_increments > NUM_LIVES, "most looks tell what has changed"
     assert WatchedMachine.num_rejections, "some drafts fall"
     assert WatchedMachine.num_preempted, "some lose their cache"
+    assert WatchedMachine.num_unlisted, "some are not listed"

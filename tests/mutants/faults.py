@@ -1264,6 +1264,26 @@ MUTANTS = (
     ),
     mutant(
         "watchers",
+        "a sequence that is listed again counts as known",
+        (
+            "engine/view.py",
+            "look_of",
+            "tables.units_of(sequence) for sequence in listed",
+            "tables.units_of(sequence) for sequence in roster",
+        ),
+    ),
+    mutant(
+        "watchers",
+        "of those that ended since the look before, the last alone is told",
+        (
+            "server/lookout.py",
+            "Lookout._body",
+            "before.num_ended, sight.num_ended",
+            "sight.num_ended - 1, sight.num_ended",
+        ),
+    ),
+    mutant(
+        "watchers",
         "what befalls a sequence after much else is not told",
         (
             "engine/roster.py",

@@ -118,6 +118,7 @@ WATCHERS = Group(
         "tests/engine/test_holding.py",
         "tests/engine/test_preemption.py",
         "tests/engine/test_roster.py",
+        "tests/engine/test_view.py",
         "tests/engine/cache/test_blocks.py",
         "tests/server/test_timelines.py",
         "tests/server/test_lookout.py",

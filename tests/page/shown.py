@@ -221,6 +221,44 @@ def test_what_comes_later_is_added_once(looks: Looks) -> None:
     assert [row.split("\t")[0] for row in rows] == ["", "", "1", "", "", "2", ""]
 
 
+def test_those_that_are_not_listed_are_counted(looks: Looks) -> None:
+    many = script()
+    many.snapshots[0]["unlisted"] = {"running": 300, "waiting": 4936, "paused": 4, "parked": 2}
+    with shown(looks, many) as page:
+        lists = [page.locator(f"#{name} li.more").all_inner_texts() for name in ("queue", "parked")]
+        running = page.inner_text("#running-more")
+        page.focus("#map")
+        page.keyboard.press("End")
+        for _ in range(36):
+            page.keyboard.press("ArrowLeft")
+        shared = page.inner_text("#map-told")
+
+    assert lists == [["and 4,936 more"], ["and 2 more"]]
+    assert running == "and 304 more"
+    assert shared.startswith("Block 3: shared by at least 2: A has")
+
+
+def test_who_is_gone_has_ended_only_where_that_is_known(looks: Looks) -> None:
+    going = script()
+    [one, two, *others] = going.snapshots[0]["sequences"]
+    more = {"running": 0, "waiting": 1, "paused": 0, "parked": 0}
+    ended = {"number": 1, "sequence": one["id"], "time": 11.0, "reason": "error", "error": "slow_reader"}
+    changes: Json = {"whole": False, "units": {}, "rejections": []}
+    going.snapshots.append(going.snapshots[0] | changes | {"sequences": others, "unlisted": more, "ended": [ended]})
+    with shown(looks, going) as page:
+        until(page, "document.querySelectorAll('#running > li').length === 0")
+        page.click("#ended summary")
+        first = page.locator("#ended li").all_inner_texts()
+        going.snapshots.append(going.snapshots[1] | {"sequences": [two, *others], "ended": []})
+        until(page, "document.querySelectorAll('#running > li').length === 1")
+        none = going.snapshots[0]["unlisted"]
+        going.snapshots.append(going.snapshots[2] | {"sequences": others, "unlisted": none})
+        until(page, "document.querySelectorAll('#ended li').length === 2")
+
+    assert len(first) == 1, "the other one may be among those that are not listed"
+    assert "ended: error (slow_reader)" in first[0]
+
+
 def test_steps_that_are_not_kept_are_said_so(looks: Looks) -> None:
     with shown(looks, script()) as page:
         page.click('#running button[aria-label="Steps of B"]')

@@ -57,6 +57,7 @@ def snapshot(*sequences: Json, codes: str, width: int = 1, groups: int = 1, slot
         "waiting": sum(1 for one in sequences if one["state"] == "waiting"),
         "paused": 0,
         "parked": 0,
+        "unlisted": {"running": 0, "waiting": 0, "paused": 0, "parked": 0},
         "pool": {
             "block_size": 16,
             "capacity": len(codes),
@@ -71,6 +72,7 @@ def snapshot(*sequences: Json, codes: str, width: int = 1, groups: int = 1, slot
         "units": {"states": codes},
         "sequences": list(sequences),
         "rejections": [],
+        "ended": [],
         **({} if slots is None else {"slots": {"states": slots}}),
     }
 

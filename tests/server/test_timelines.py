@@ -1,7 +1,7 @@
 from engine.course import Course, Event, Moment
 from engine.request import Usage
 from engine.stats import StepRecord, StepRow
-from server.timelines import MAX_FALLEN, MAX_MOMENTS, Timelines
+from server.timelines import MAX_ENDED, MAX_FALLEN, MAX_MOMENTS, Ended, Timelines
 
 ROW = StepRow("one/0", 5, 5, 6, 5, (0, 5), (7,), ())
 
@@ -151,3 +151,17 @@ def test_of_too_many_sequences_those_that_wait_go_first_and_lose_no_step() -> No
     assert [timeline.rows for timeline in timelines.of("runs")] == [[]]
     timelines.note(record(1, ROW._replace(sequence="waits/0")))
     assert [timeline.complete for timeline in timelines.of("waits")] == [True]
+
+
+def test_sequences_that_end_are_numbered_and_a_bounded_number_is_kept() -> None:
+    timelines, end = Timelines(), Moment(Event.ENDED, 2.0, reason="stop")
+    timelines.hear("one/0", QUEUED)
+
+    for number in range(MAX_ENDED + 5):
+        timelines.hear(f"{number}/0", end)
+
+    assert timelines.num_ended == MAX_ENDED + 5
+    assert timelines.ended(7, 9) == [Ended(8, "7/0", end), Ended(9, "8/0", end)]
+    assert len(timelines.ended(0, timelines.num_ended)) == MAX_ENDED
+    timelines.begin({})
+    assert timelines.ended(0, timelines.num_ended) == []

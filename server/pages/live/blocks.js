@@ -20,7 +20,7 @@ export function describeUnits(world, owners, first, stop) {
   const code = world.units.codes[first];
   const group = groupOf(code);
   const layout = world.info.groups.length > 1 && group !== null ? ` (${world.info.groups[group].layout})` : "";
-  return `Block ${count(first)}${layout}: ${one(world.units, owners, first, inUnit)}`;
+  return `Block ${count(first)}${layout}: ${one(world, world.units, owners, first, inUnit)}`;
 }
 
 /**
@@ -35,16 +35,17 @@ export function describeSlots(world, owners, first, stop) {
   if (stop - first > 1) return several(field, "Slots", first, stop);
   if (stateOf(field.codes[first]) === CACHED)
     return `Slot ${count(first)}: a checkpoint, from which a later prompt may start.`;
-  return `Slot ${count(first)}: ${one(field, owners, first, inSlot)}`;
+  return `Slot ${count(first)}: ${one(world, field, owners, first, inSlot)}`;
 }
 
 /**
+ * @param {World} world
  * @param {Field} field
  * @param {Owners} owners
  * @param {number} place
  * @param {(owners: Owners, holding: Holding) => string} told
  */
-function one(field, owners, place, told) {
+function one({ snapshot }, field, owners, place, told) {
   const state = stateOf(field.codes[place]);
   if (state === FREE) return "free.";
   if (state === CACHED) return "no owner; kept for a prompt that begins the same way.";
@@ -52,7 +53,8 @@ function one(field, owners, place, told) {
   if (!held.length) return state === SHARED ? "shared." : "one owner.";
   const said = held.slice(0, MOST_NAMED).map((holding) => told(owners, holding));
   if (held.length > MOST_NAMED) said.push(counted(held.length - MOST_NAMED, "more owner"));
-  return `${held.length > 1 ? `shared by ${held.length}: ` : ""}${said.join("; ")}.`;
+  const some = snapshot.unlisted.running + snapshot.unlisted.paused > 0 ? "at least " : "";
+  return `${state === SHARED ? `shared by ${some}${held.length}: ` : ""}${said.join("; ")}.`;
 }
 
 /**

@@ -59,7 +59,14 @@ class Page {
     onChosen: () => {},
   });
   #requests = new Requests(
-    { running: at("running"), none: at("requests-none"), queue: at("queue"), parked: at("parked"), ended: at("ended") },
+    {
+      running: at("running"),
+      more: at("running-more"),
+      none: at("requests-none"),
+      queue: at("queue"),
+      parked: at("parked"),
+      ended: at("ended"),
+    },
     {
       owners: this.#owners,
       onSteps: (request, sequence) => this.#steps.open(request, sequence),

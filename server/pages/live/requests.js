@@ -3,10 +3,11 @@
 import { cellsOf, MARKS, NUM_CELLS, reach } from "./marks.js";
 import { nameOf } from "./blocks.js";
 import { make, say } from "./dom.js";
+import { happeningOf } from "./story.js";
 import { count, counted, seconds } from "./words.js";
 
 /** @import {Owners} from "./owners.js" */
-/** @import {Sequence} from "./types.js" */
+/** @import {Ended, Sequence, Snapshot} from "./types.js" */
 /** @import {World} from "./world.js" */
 
 const MOST_ENDED = 8;
@@ -18,11 +19,11 @@ export class Requests {
   #actions;
   /** @type {Map<string, Card>} */
   #cards = new Map();
-  /** @type {Sequence[]} */
+  /** @type {{sequence: Sequence, how: Ended | undefined}[]} */
   #ended = [];
 
   /**
-   * @param {{running: HTMLElement, none: HTMLElement, queue: HTMLElement, parked: HTMLElement, ended: HTMLElement}} parts
+   * @param {{running: HTMLElement, more: HTMLElement, none: HTMLElement, queue: HTMLElement, parked: HTMLElement, ended: HTMLElement}} parts
    * @param {object} options
    * @param {Owners} options.owners
    * @param {(request: string, sequence: string) => void} options.onSteps
@@ -36,15 +37,18 @@ export class Requests {
 
   /** @param {World} world */
   show(world) {
-    const { sequences, time } = world.snapshot;
+    const { sequences, time, unlisted } = world.snapshot;
     const active = sequences.filter(isActive);
     const idle = (/** @type {string} */ state) => sequences.filter((one) => one.state === state);
-    this.#retire(new Map(sequences.map((one) => [one.id, one])));
+    this.#retire(world.snapshot);
     for (const sequence of active) this.#card(sequence).show(sequence, sizeOf(world, sequence), time);
     this.#parts.none.hidden = sequences.length > 0;
     this.#parts.running.classList.toggle("dense", active.length > 6);
-    this.#list(this.#parts.queue, idle("waiting"), time);
-    this.#list(this.#parts.parked, idle("parked"), time);
+    const hidden = unlisted.running + unlisted.paused;
+    this.#parts.more.hidden = hidden === 0;
+    say(this.#parts.more, andMore(hidden));
+    this.#list(this.#parts.queue, idle("waiting"), unlisted.waiting, time);
+    this.#list(this.#parts.parked, idle("parked"), unlisted.parked, time);
   }
 
   /**
@@ -65,14 +69,21 @@ export class Requests {
     return card;
   }
 
-  /** @param {Map<string, Sequence>} present */
-  #retire(present) {
+  /**
+   * Take away the cards of those that run no more. One that is not told of has ended, unless it may be among the unlisted.
+   * @param {Snapshot} snapshot
+   */
+  #retire({ sequences, ended, unlisted }) {
+    const present = new Map(sequences.map((one) => [one.id, one]));
+    const ends = new Map(ended.map((one) => [one.sequence, one]));
+    const all = Object.values(unlisted).every((number) => number === 0);
     for (const [id, card] of this.#cards) {
       const now = present.get(id);
       if (now && isActive(now)) continue;
       card.element.remove();
       this.#cards.delete(id);
-      if (!now) this.#ended = [card.sequence, ...this.#ended].slice(0, MOST_ENDED);
+      const how = ends.get(id);
+      if (how || (!now && all)) this.#ended = [{ sequence: card.sequence, how }, ...this.#ended].slice(0, MOST_ENDED);
       this.#showEnded();
     }
   }
@@ -81,12 +92,14 @@ export class Requests {
    * Show sequences that nothing is computed for in a list of few words each.
    * @param {HTMLElement} part
    * @param {Sequence[]} sequences
+   * @param {number} more How many there are beside these.
    * @param {number} time
    */
-  #list(part, sequences, time) {
+  #list(part, sequences, more, time) {
     part.hidden = sequences.length === 0;
     const list = /** @type {HTMLElement} */ (part.querySelector("ol"));
     list.replaceChildren(...sequences.map((one) => this.#idleItem(one, time)));
+    if (more) list.append(make("li", { class: "more" }, andMore(more)));
   }
 
   /**
@@ -106,8 +119,8 @@ export class Requests {
     list.replaceChildren(...this.#ended.map((one) => this.#endedItem(one)));
   }
 
-  /** @param {Sequence} sequence */
-  #endedItem(sequence) {
+  /** @param {{sequence: Sequence, how: Ended | undefined}} ended */
+  #endedItem({ sequence, how }) {
     const button = make("button", { type: "button" }, "Steps");
     button.addEventListener("click", () => this.#actions.onSteps(sequence.request_id, sequence.id));
     button.setAttribute("aria-label", `Steps of ${nameOf(this.#owners, sequence)}`);
@@ -117,9 +130,18 @@ export class Requests {
       badge(this.#owners, sequence),
       make("span", { class: "id", title: sequence.request_id }, sequence.request_id),
       make("span", {}, `${counted(sequence.accepted, "token")} when last seen`),
+      ...(how ? [make("span", {}, happeningOf({ ...how, event: "ended" }))] : []),
       button,
     );
   }
+}
+
+/**
+ * How many more there are than are shown.
+ * @param {number} number
+ */
+function andMore(number) {
+  return `and ${count(number)} more`;
 }
 
 /**

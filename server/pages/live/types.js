@@ -38,6 +38,8 @@
  * @typedef {{block_size: number, capacity: number, free: number, allocated: number, shared: number, cached: number}} Pool
  * @typedef {{states?: string, changed?: [number, string][]}} Cells
  * @typedef {{number: number, sequence: string, step: number, position: number, drafted: number, kept: number, source: string}} Rejection
+ * @typedef {{number: number, sequence: string, time: number, reason: string, error?: string}} Ended
+ * @typedef {{running: number, waiting: number, paused: number, parked: number}} Unlisted
  * @typedef {{planned: number, computed: number, accepted: number, published: number, rejected: number, recomputed: number}} Positions
  * @typedef {object} Snapshot The engine at one moment, as the stream of snapshots has it: much of it is what changed.
  * @property {boolean} whole
@@ -49,6 +51,7 @@
  * @property {number} waiting
  * @property {number} paused
  * @property {number} parked
+ * @property {Unlisted} unlisted How many of each there are beside the sequences.
  * @property {Pool} pool
  * @property {Positions} positions
  * @property {Record<string, {drafts: number, tokens: number, kept: number}>} drafts
@@ -57,6 +60,7 @@
  * @property {Cells} [slots]
  * @property {Sequence[]} sequences
  * @property {Rejection[]} rejections
+ * @property {Ended[]} ended
  *
  * @typedef {object} Step What one step did to one sequence.
  * @property {number} step

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
+from engine.course import Event, Moment
+from engine.errors import SlowReader
 from engine.stats import DraftModelInfo, Hold, Look, StepRow, UnitTable, unit_code
-from server.render.sight import codes_body, engine_body, rejection_body, watched_sequences
-from server.timelines import Fallen
+from server.render.sight import codes_body, counts_body, ended_body, engine_body, rejection_body, watched_sequences
+from server.timelines import Ended, Fallen
 from tests.fakes import INFO, FakeEngine, make_settings
 from tests.http.clients import Json
 from tests.parts import a_request
@@ -35,6 +37,30 @@ def test_what_has_changed_put_over_what_was_is_what_is(before: bytes, changes: l
 def text(codes: bytes | bytearray) -> str:
     """What a watcher reads."""
     return "".join(chr((48 + code) % 256) for code in codes)
+
+
+def test_where_too_much_has_changed_all_is_told() -> None:
+    before, after = bytes(LONG), bytes([0, 1] * (LONG // 2))
+
+    assert codes_body(after, before) == {"states": "01" * (LONG // 2)}
+    assert codes_body(b"\1" * LONG, before) == {"changed": [[0, "1" * LONG]]}
+    assert codes_body(b"\1\0\1\0\1", bytes(5)) == {"changed": [[0, "1"], [2, "1"], [4, "1"]]}
+
+
+def test_those_that_are_not_listed_are_counted_by_state() -> None:
+    engine = FakeEngine()
+    engine.open(a_request((2, 3)))
+    counted = replace(engine.look().snapshot, running=3, waiting=70, parked=1)
+
+    assert counts_body(INFO.cache, counted)["unlisted"] == {"running": 2, "waiting": 70, "paused": 0, "parked": 1}
+
+
+def test_an_end_tells_why_and_with_which_error() -> None:
+    stopped = Ended(3, "one/0", Moment(Event.ENDED, 1.0, reason="stop"))
+    failed = Ended(4, "two/0", Moment(Event.ENDED, 2.0, reason="error", error=SlowReader(limit_seconds=1.0)))
+
+    assert ended_body(stopped) == {"number": 3, "sequence": "one/0", "time": 1.0, "reason": "stop"}
+    assert ended_body(failed)["error"] == "slow_reader"
 
 
 def test_a_character_tells_the_group_and_the_hold() -> None:

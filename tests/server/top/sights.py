@@ -46,6 +46,7 @@ def body(*, whole: bool = False, **fields: Any) -> dict[str, Any]:
         "waiting": 2,
         "paused": 0,
         "parked": 0,
+        "unlisted": {"running": 0, "waiting": 0, "paused": 0, "parked": 0},
         "pool": {
             "block_size": 16,
             "capacity": 100,

@@ -97,6 +97,16 @@ def test_requests_have_the_lines_that_the_rest_leaves() -> None:
     assert "and 40 more" in lines
 
 
+def test_those_that_the_server_does_not_list_are_counted_too() -> None:
+    unlisted = {"running": 1000, "waiting": 200, "paused": 30, "parked": 4}
+
+    whole = drawn(frame(sequences=[sequence("a/0")], unlisted=unlisted), Look(100))
+    cut = drawn(frame(sequences=[sequence(f"r{number}/0") for number in range(50)], unlisted=unlisted), Look(100, 24))
+
+    assert "and 1,234 more" in whole
+    assert any(line.startswith("and 1,27") for line in cut)
+
+
 def test_a_very_low_terminal_still_shows_one_request() -> None:
     assert any(line.startswith("a/0") for line in drawn(frame(sequences=[sequence("a/0")]), Look(80, 3)))
 
