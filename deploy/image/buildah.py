@@ -28,6 +28,7 @@ from deploy.image.engine import (
 )
 
 PROGRAMS = {"buildah": "buildah", "debootstrap": "debootstrap", "bwrap": "bubblewrap", "nsenter": "util-linux"}
+NO_ENGINE = "no container engine answers that can build this (Docker takes its buildx)"
 BASE = f"localhost/{TAG}-base"
 SUITE = "bookworm"
 PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
@@ -40,8 +41,8 @@ def missing() -> str | None:
     """What has to be installed first, or None."""
     packages = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
     if packages:
-        return f"no container engine answers, and buildah takes more. On Debian: apt-get install {' '.join(packages)}"
-    return None if os.geteuid() == 0 else "no container engine answers, and buildah takes root"
+        return f"{NO_ENGINE}, and buildah takes more. On Debian: apt-get install {' '.join(packages)}"
+    return None if os.geteuid() == 0 else f"{NO_ENGINE}, and buildah takes root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,12 @@ class Buildah:
 
     @property
     def _program(self) -> tuple[str, ...]:
-        storage = (f"--root={self.folder / 'storage'}", f"--runroot={self.folder / 'run'}", "--storage-driver=vfs")
-        return ("buildah", *storage)
+        """With the storage driver that buildah finds to work here: overlay, where the file system bears it."""
+        return ("buildah", f"--root={self.folder / 'storage'}", f"--runroot={self.folder / 'run'}")
 
     def build(self, wheels: Path, arguments: Mapping[str, str]) -> None:
         """Build over the base, which is made first where it is missing; in Docker's format, for the health check."""
-        if not output(*self._program, "images", "--quiet", "--filter", f"reference={BASE}"):
+        if "BASE" not in arguments and not output(*self._program, "images", "--quiet", "--filter", f"reference={BASE}"):
             self._make_base()
         self._build("--layers", *build_flags(wheels, {"BASE": BASE, **arguments}))
 
@@ -83,7 +84,8 @@ class Buildah:
     def _make_base(self) -> None:
         with TemporaryDirectory(dir=self.folder) as name:
             root, context = Path(name) / "root", Path(name) / "context"
-            call("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, root)
+            alone = ("unshare", "--mount")  # what it mounts is gone with it, however it ends
+            call(*alone, "debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, root)
             for left_out in LEFT_OUT:
                 _empty(root / left_out)
             context.mkdir()
@@ -100,6 +102,10 @@ class Sandbox:
     first: int
     user: str
     environment: Mapping[str, str]
+
+    def over(self) -> bool:
+        """As the process that waits for it."""
+        return self.process.poll() is not None
 
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
         """In its namespaces."""
@@ -155,7 +161,7 @@ def _as_user(named: str) -> Sequence[str]:
 
 def _empty(folder: Path) -> None:
     for entry in folder.iterdir():
-        if entry.is_dir():
+        if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
             entry.unlink()

@@ -23,8 +23,9 @@ class Docker:
         call(self.program, "build", *own, *build_flags(wheels, arguments))
 
     def config(self) -> Config:
-        """As `image inspect` tells it."""
-        return Config.read(json.loads(output(self.program, "image", "inspect", TAG))[0]["Config"])
+        """As `image inspect` tells it; podman tells the health check beside the rest."""
+        (image,) = json.loads(output(self.program, "image", "inspect", TAG))
+        return Config.read({"Healthcheck": image.get("Healthcheck"), **image["Config"]})
 
     @contextmanager
     def run(self, wanted: Wanted) -> Iterator["DockerContainer"]:
@@ -45,6 +46,10 @@ class DockerContainer:
     program: str
     name: str
     process: "subprocess.Popen[bytes]"
+
+    def over(self) -> bool:
+        """As the process that waits for it."""
+        return self.process.poll() is not None
 
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
         """By `exec`."""

@@ -57,6 +57,10 @@ class Wanted:
 class Container(Protocol):
     """The image as it runs: its root read-only, without capabilities, with a `/tmp` and a cache of its own."""
 
+    def over(self) -> bool:
+        """Whether it has ended."""
+        ...
+
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in it, as its user."""
         ...
@@ -90,8 +94,13 @@ def build_flags(wheels: Path, arguments: Mapping[str, str]) -> list[str]:
 
 
 def call(*command: str | Path) -> None:
-    """Run a command that says by itself what it does, or refuse with its name."""
-    code = subprocess.run(command, check=False).returncode
+    """Run a command that says by itself what it does, or refuse with its name; on Ctrl-C let it end by itself."""
+    with subprocess.Popen(command) as process:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:  # which it got too
+            process.wait()
+            raise
     if code:
         raise Refused(f"{Path(command[0]).name} ended with {code}, see above")
 

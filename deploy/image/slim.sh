@@ -2,7 +2,7 @@
 set -eu
 cd "$1/lib/python3.11/site-packages"
 # What compiles against torch, and torch's own tests. torch_shm_manager, the one program that it starts, stays.
-rm -r torch/include torch/test torch/share/cmake
+rm -rf torch/include torch/test torch/share/cmake
 find torch/bin -mindepth 1 -maxdepth 1 ! -name torch_shm_manager -exec rm -r {} +
 find torch/lib -name '*test*.so' -delete
 find numpy sympy networkx mpmath -type d -name tests -prune -exec rm -r {} +

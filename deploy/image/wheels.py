@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from deploy.image.dependencies import dependencies
 from deploy.image.engine import ROOT, Refused
 
+PROJECT = ROOT / "pyproject.toml"
 CONSTRAINTS = ROOT / "constraints.txt"
 Download = Callable[[Sequence[str], Path], None]
 
@@ -23,18 +25,20 @@ def download(arguments: Sequence[str], folder: Path) -> None:
         raise Refused("pip could not download what the image needs, see above")
 
 
-def required() -> list[str]:
-    """What Tidemark depends on, and what builds it."""
-    tree = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return [*tree["project"]["dependencies"], *tree["build-system"]["requires"]]
+def required(extras: Sequence[str] = ()) -> list[str]:
+    """What Tidemark depends on, with extras, and what builds it."""
+    builds: list[str] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["build-system"]["requires"]
+    return [*dependencies(PROJECT, extras), *builds]
 
 
-def gather(folder: Path, alone: Sequence[str] = (), *, download: Download = download) -> Path:
+def gather(
+    folder: Path, alone: Sequence[str] = (), extras: Sequence[str] = (), *, download: Download = download
+) -> Path:
     """A folder below `folder` that holds the wheels, fetched anew only where the pins have changed.
 
     Those `alone` come without what they depend on.
     """
-    requirements = required()
+    requirements = required(extras)
     key = hashlib.sha256(
         "\n".join([*requirements, *alone, CONSTRAINTS.read_text(encoding="utf-8")]).encode()
     ).hexdigest()
@@ -42,6 +46,7 @@ def gather(folder: Path, alone: Sequence[str] = (), *, download: Download = down
     if whole.exists():
         return whole
     folder.mkdir(parents=True, exist_ok=True)
+    print(f"Gathering wheels into {whole}: hundreds of megabytes, where pip must fetch them all", flush=True)
     with TemporaryDirectory(dir=folder, prefix=".fetching-") as name:
         download([f"--constraint={CONSTRAINTS}", *requirements], Path(name) / "wheels")
         if alone:

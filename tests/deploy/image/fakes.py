@@ -21,6 +21,7 @@ CONFINED: Mapping[str, Answer] = {
     "touch /tmp/written": (0, "", ""),
     "touch /cache/written": (0, "", ""),
     "touch": (1, "", "Read-only file system"),
+    "tidemark top --once": (0, "m, open\nrunning 0\n", ""),
 }
 
 
@@ -37,6 +38,9 @@ class FakeContainer:
         fitting = [begin for begin in self.answers if text.startswith(begin)]
         code, out, error = self.answers[max(fitting, key=len)] if fitting else (0, "", "")
         return subprocess.CompletedProcess(command, code, out, error)
+
+    def over(self) -> bool:
+        return self.stopped
 
     def stop(self, within_seconds: float) -> int | None:
         self.stopped = True

@@ -13,7 +13,7 @@ from deploy.image.engine import Config
 from tests.deploy.image.fakes import CONFIG, CONFINED, FakeContainer
 
 METRICS = 'tidemark_requests_total{outcome="finished"} 1.0\ntidemark_requests_running{model="m"} 1.0\n'
-GETS = {"/ready": "{}", "/v1/models": '{"data": [{"id": "m"}]}', "/metrics": METRICS}
+GETS = {"/": "<!doctype html><html>", "/ready": "{}", "/v1/models": '{"data": [{"id": "m"}]}', "/metrics": METRICS}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -78,6 +78,7 @@ def test_all_claims_hold_of_an_image_as_it_should_be() -> None:
         ("cat /proc/1/status", (1, "", "gone"), "process 1 is the server, without root"),
         ("cat /proc/1/cmdline", (0, "sh\0-c", ""), "process 1 is the server, without root"),
         ("find", (0, "/tmp/core\n", ""), "serving has written no file"),
+        ("tidemark top --once", (1, "", "no module rich"), "`tidemark top --once` runs in it"),
         ("touch /etc/written", (0, "", ""), "it can't write to /etc"),
         ("touch /cache/written", (1, "", "no"), "it may write to /cache"),
     ],
@@ -106,6 +107,18 @@ def test_an_image_without_a_volume_or_a_health_check_is_told(wrong: Mapping[str,
         assert len(missed(address, FakeContainer(), replace(CONFIG, **wrong))) == 1  # type: ignore[arg-type]  # one each
 
 
+def test_a_server_without_its_page_is_told() -> None:
+    with serving({**GETS, "/": "none"}) as address:
+        assert missed(address, FakeContainer()) == ["it shows its page"]
+
+
+def test_a_tool_is_told_by_the_first_line_that_it_prints() -> None:
+    with serving() as address:
+        found = list(map(str, claims(FakeContainer(), CONFIG, address)))
+
+    assert "held: `tidemark top --once` runs in it: m, open" in found
+
+
 def test_a_server_that_counts_nothing_is_told() -> None:
     with serving({**GETS, "/metrics": ""}) as address:
         assert missed(address, FakeContainer()) == ["its metrics count the answer"]
@@ -118,7 +131,18 @@ def test_it_is_waited_for_but_not_for_ever(
     monkeypatch.setattr(asked, "READY_SECONDS", 0.3)
 
     with serving(gets) as address:
-        assert ready(address).held is held
+        assert ready(address, FakeContainer()).held is held
+
+
+def test_a_container_that_has_ended_is_not_waited_for() -> None:
+    container = FakeContainer()
+    container.stop(1)
+
+    with serving({}) as address:
+        found = ready(address, container)  # READY_SECONDS would outlast any test
+
+    assert not found.held
+    assert found.seen.startswith("it ended after ")
 
 
 def test_where_nobody_answers_the_status_is_0() -> None:

@@ -29,7 +29,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for left_out in buildah.LEFT_OUT:
         (root / left_out / "folder").mkdir(parents=True)
         (root / left_out / "file").touch()
-    for name in PROGRAMS:
+        (root / left_out / "link").symlink_to("folder")
+    for name in (*PROGRAMS, "unshare"):
         program(tmp_path, name)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     (root / "usr" / "kept").touch()
@@ -64,18 +65,26 @@ def test_the_base_is_made_once(here: Path) -> None:
 
     assert asked(here, "debootstrap") == []
     assert "--build-arg=BASE=localhost/tidemark-base" in asked(here)[1]
-    assert {"--isolation=chroot", "--storage-driver=vfs", "--format=docker"} <= set(asked(here)[1].split())
+    assert {"--isolation=chroot", "--format=docker"} <= set(asked(here)[1].split())
+
+
+def test_another_base_is_taken_as_it_is(here: Path) -> None:
+    Buildah(here).build(here, {"BASE": "python:3.11"})
+
+    assert asked(here, "debootstrap") == []
+    assert "--build-arg=BASE=python:3.11" in asked(here)[0]
 
 
 def test_the_base_is_debian_without_what_no_program_reads(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = here / "debootstrap"
     made.write_text(f'#!/bin/sh\nfor root in "$@"; do :; done\ncp -r {here}/root "$root"; echo "$@" >> {made}.asked\n')
     tar = program(here, "tar")
-    tar.write_text(f'#!/bin/sh\nfind "${{1#*=}}" -type f >> {here}/tar.asked\n')
+    tar.write_text(f'#!/bin/sh\nfind "${{1#*=}}" ! -type d >> {here}/tar.asked\n')
+    (here / "unshare").write_text(f'#!/bin/sh\necho "$@" >> {here}/unshare.asked\nshift\nexec "$@"\n')
 
     Buildah(here).build(here, {})
 
-    assert "--variant=minbase" in asked(here, "debootstrap")[0]
+    assert asked(here, "unshare")[0].startswith("--mount debootstrap --variant=minbase ")
     assert [Path(line).name for line in asked(here, "tar")] == ["kept"]
     assert "--tag=localhost/tidemark-base" in asked(here)[1]
 

@@ -40,6 +40,13 @@ def test_the_image_is_asked_what_it_says_of_itself(docker: Docker) -> None:
     assert docker.config() == CONFIG
 
 
+def test_podman_tells_the_health_check_beside_the_rest(tmp_path: Path) -> None:
+    rest = {name: value for name, value in TREE.items() if name != "Healthcheck"}
+    says = json.dumps([{"Config": rest, "Healthcheck": TREE["Healthcheck"]}])
+
+    assert Docker(str(program(tmp_path, "podman", says=says))).config() == CONFIG
+
+
 def test_a_container_is_confined_and_gone_at_the_end(docker: Docker) -> None:
     with docker.run(WANTED) as container:
         assert "Config" in container.inside("id", "-u").stdout

@@ -41,6 +41,24 @@ def test_a_command_that_fails_is_told_by_its_name() -> None:
             run(*FAILS)
 
 
+def test_a_command_cleans_up_before_ctrl_c_ends_the_build(tmp_path: Path) -> None:
+    # Ctrl-C reaches all that a terminal runs: the group. It comes when the command says that it is there.
+    told = "import os, signal; os.killpg(0, signal.SIGINT)"
+    cleans = f"trap 'sleep 0.4; touch {tmp_path}/cleaned; exit 1' INT; {sys.executable} -c '{told}' & wait; sleep 9"
+    calls = f"""
+from pathlib import Path
+from deploy.image.engine import call
+try:
+    call("sh", "-c", {cleans!r})
+except KeyboardInterrupt:
+    print(Path("{tmp_path}/cleaned").exists())
+"""
+
+    done = subprocess.run([sys.executable, "-c", calls], cwd=ROOT, check=True, start_new_session=True, stdout=-1)
+
+    assert done.stdout == b"True\n", "what is killed leaves mounts and half a container"
+
+
 def test_what_a_command_prints_comes_without_its_last_newline() -> None:
     assert output(sys.executable, "-c", "print('a')") == "a"
 

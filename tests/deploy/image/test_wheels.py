@@ -29,6 +29,12 @@ def test_all_that_tidemark_depends_on_and_is_built_by_is_fetched(tmp_path: Path)
     assert {name.partition("==")[0] for name in found} >= {"torch", "transformers", "setuptools"}
 
 
+def test_extras_are_fetched_where_they_are_asked_for(tmp_path: Path) -> None:
+    folder = gather(tmp_path, extras=["otel"], download=download)
+
+    assert "opentelemetry-sdk==" in (folder / "asked").read_text()
+
+
 def test_the_models_package_comes_without_what_it_depends_on(tmp_path: Path) -> None:
     folder = gather(tmp_path, ["model==1"], download=download)
 
