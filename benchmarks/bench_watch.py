@@ -51,7 +51,7 @@ def prepare(args: argparse.Namespace, sizes: Sizes) -> Prepared:
     def run() -> str:
         with serving(NAME, command) as server:
             server.wait_until("/ready")
-            found = asyncio.run(measure(server, NAME, sizes))
+            found = asyncio.run(measure(server.port, NAME, sizes))
         return watching_text(found)
 
     return run

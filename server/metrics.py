@@ -1,6 +1,7 @@
 """Metrics: families over the engine's snapshot and the server's own counts."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -36,11 +37,17 @@ class Reading:
 
 
 class Metrics:
-    """Renders what `read` returns; `vllm_names` adds the names that vLLM's dashboards look for."""
+    """Renders what `read` returns; `vllm_names` adds the names that vLLM's dashboards look for.
 
-    def __init__(self, read: Callable[[], Reading], *, vllm_names: bool) -> None:
+    It does so on the event loop's thread, whose processor time is `clock`.
+    """
+
+    def __init__(
+        self, read: Callable[[], Reading], *, vllm_names: bool, clock: Callable[[], float] = time.thread_time
+    ) -> None:
         self._read = read
         self._vllm_names = vllm_names
+        self._clock = clock
         self._process = ProcessCollector(registry=None)
 
     def render(self, accept: str) -> tuple[bytes, str]:
@@ -55,6 +62,8 @@ class Metrics:
         families = Families(prefix="tidemark_", model_label="model", model=reading.model)
         states = {state.value: int(state is reading.state) for state in State}
         yield families.gauges("server_state", "1 for what the server is doing, as /ready has it.", "state", states)
+        text = "Processor time of the thread that does all but the model step."
+        yield families.counter("event_loop_cpu_seconds", text, self._clock())
         yield from _cache(families, reading.cache, snapshot)
         yield from _positions(families, snapshot)
         yield from _prefix_and_drafts(families, snapshot)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from benchmarks.load import MAX_LINE_BYTES, Client, at_most, prompt_of
-from benchmarks.process import HOST, Server, ServerFailed
+from benchmarks.process import HOST, ServerFailed
 from benchmarks.turns import Sizes
 from benchmarks.watching.processor import Processor
 
@@ -30,11 +30,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Round:
-    """All streams once: their tokens, how long they took, and the server's processor time, if it is known."""
+    """All streams once: their tokens, how long they took, and the server's processor time."""
 
     tokens: int
     seconds: float
-    processor: Processor | None
+    processor: Processor
 
     @property
     def rate(self) -> float:
@@ -58,9 +58,9 @@ class Found:
     seen: Seen
 
 
-async def measure(server: Server, model: str, sizes: Sizes) -> Found:
+async def measure(port: int, model: str, sizes: Sizes) -> Found:
     """Run the same requests alone and watched, every other pair the other way about. Raises ServerFailed."""
-    streams = _Streams(server, model, sizes)
+    streams = _Streams(port, model, sizes)
     await streams.run()  # what comes behind finds its prompts in the cache
     seen = Seen()
     return Found(
@@ -78,27 +78,31 @@ async def _pair(streams: "_Streams", seen: Seen, *, watched_first: bool) -> Pair
 class _Streams:
     """The requests that are run again and again."""
 
-    def __init__(self, server: Server, model: str, sizes: Sizes) -> None:
-        self._server = server
-        self._client = Client(HOST, server.port, model, {"ignore_eos": True, "max_draft_tokens": 0}, usage=True)
+    def __init__(self, port: int, model: str, sizes: Sizes) -> None:
+        self._port = port
+        self._client = Client(HOST, port, model, {"ignore_eos": True, "max_draft_tokens": 0}, usage=True)
         self._jobs = [
             (prompt_of(PROMPT_TOKENS, f"watch{number}"), sizes.num_outputs) for number in range(sizes.num_streams)
         ]
 
     async def run(self) -> Round:
         """All of them at once."""
-        before = Processor.of(self._server.process.pid)
+        before = await self._used()
         streams, seconds = await at_most(len(self._jobs), self._client, self._jobs)
-        after = Processor.of(self._server.process.pid)
+        after = await self._used()
         for stream in streams:
             if stream.error:
                 raise ServerFailed(f"a stream failed: {stream.error}")
         tokens = sum(stream.output_tokens for stream in streams)
-        return Round(tokens, seconds, after - before if before and after else None)
+        return Round(tokens, seconds, after - before)
+
+    async def _used(self) -> Processor:
+        async with _asked(self._port, "/metrics") as reader:
+            return Processor.of((await reader.read()).decode())
 
     async def run_watched(self, seen: Seen) -> Round:
         """The same while somebody watches, who has been told everything once."""
-        async with _watching(self._server.port, seen):
+        async with _watching(self._port, seen):
             return await self.run()
 
 

@@ -1,35 +1,30 @@
-"""Processor time of a running server: of its event loop, which is its main thread, and of all its threads."""
+"""Processor time of a running server, as its metrics tell it: of its event loop's thread, and of all its threads."""
 
-import contextlib
-import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
-PROC = Path("/proc")
-TIME_FIELDS = slice(11, 13)  # in user mode and in the system's, counted from behind the name's closing parenthesis
+LOOP = "tidemark_event_loop_cpu_seconds_total{"
+THREADS = "process_cpu_seconds_total "
 
 
 @dataclass(frozen=True)
 class Processor:
-    """Seconds since it was started. They come in hundredths."""
+    """Seconds. Those of all threads come in hundredths, and are 0 where the system does not tell them."""
 
     loop: float
     threads: float
 
     @classmethod
-    def of(cls, process: int, proc: Path = PROC) -> Self | None:
-        """What a process has used until now; None where the system does not tell."""
-        folder = proc / str(process)
-        with contextlib.suppress(OSError):
-            return cls(_seconds(folder / "task" / str(process) / "stat"), _seconds(folder / "stat"))
-        return None
+    def of(cls, exposition: str) -> Self:
+        """What was used until that was scraped."""
+        lines = exposition.splitlines()
+        return cls(_sum(lines, LOOP), _sum(lines, THREADS))
 
     def __sub__(self, earlier: Self) -> "Processor":
         """What was used since."""
         return Processor(self.loop - earlier.loop, self.threads - earlier.threads)
 
 
-def _seconds(stat: Path) -> float:
-    times = stat.read_text().rpartition(")")[2].split()[TIME_FIELDS]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+def _sum(lines: Iterable[str], start: str) -> float:
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(start))

@@ -5,7 +5,7 @@ from math import comb
 from statistics import median, quantiles
 
 from benchmarks.table import markdown
-from benchmarks.watching.measure import Found, Pair, Round
+from benchmarks.watching.measure import Found, Pair
 from benchmarks.watching.processor import Processor
 
 CERTAINTY = 0.95
@@ -15,16 +15,10 @@ HEADS = ("the same requests", "alone", "watched", "by watching, median", "half o
 
 def watching_text(found: Found) -> str:
     """The table, what was seen, and how much of a core watching took."""
-    rows = [_speed(found.pairs)]
-    sentences = [_seen(found)]
-    if all(pair.alone.processor and pair.watched.processor for pair in found.pairs):
-        loop = _used(found.pairs, lambda used: used.loop)
-        rows += [
-            _times("event loop, µs a token", loop),
-            _times("all threads, µs a token", _used(found.pairs, lambda used: used.threads)),
-        ]
-        sentences.append(_share(found.pairs, loop))
-    return "\n\n".join((markdown(HEADS, rows), " ".join(sentences)))
+    loop = _used(found.pairs, lambda used: used.loop)
+    threads = _used(found.pairs, lambda used: used.threads)
+    rows = (_speed(found.pairs), _times("event loop, µs a token", loop), _times("all threads, µs a token", threads))
+    return f"{markdown(HEADS, rows)}\n\n{_seen(found)} {_share(found.pairs, loop)}"
 
 
 def _speed(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -37,11 +31,9 @@ Used = tuple[list[float], list[float]]  # seconds a token by round: alone, watch
 
 
 def _used(pairs: Sequence[Pair], of: Callable[[Processor], float]) -> Used:
-    def a_token(each: Round) -> float:
-        assert each.processor is not None, "it is known"
-        return of(each.processor) / each.tokens
-
-    return [a_token(pair.alone) for pair in pairs], [a_token(pair.watched) for pair in pairs]
+    rounds = ([pair.alone for pair in pairs], [pair.watched for pair in pairs])
+    alone, watched = ([of(each.processor) / each.tokens for each in ones] for ones in rounds)
+    return alone, watched
 
 
 def _times(title: str, used: Used) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ COUNTERS = {
     "admission_refusals",
     "preemptions",
     "client_disconnects",
+    "event_loop_cpu_seconds",
 }
 GAUGES = {
     "server_state",
@@ -70,7 +71,7 @@ def reading(snapshot: Snapshot | None = None, *, cache: CacheInfo | None = CACHE
 
 
 def scrape(shown: Reading, *, vllm_names: bool = False) -> Samples:
-    body, _ = Metrics(lambda: shown, vllm_names=vllm_names).render("")
+    body, _ = Metrics(lambda: shown, vllm_names=vllm_names, clock=lambda: 0.0).render("")
     families = list(parse(body.decode()))
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
@@ -118,6 +119,14 @@ def test_exactly_one_state_of_the_server_is_shown(state: State) -> None:
 
     assert set(shown) == {"ready", "model_loading", "draining", "stalled", "engine_stopped"}
     assert [name for name, value in shown.items() if value] == [state]
+
+
+def test_the_event_loop_s_thread_tells_what_it_has_worked() -> None:
+    used = iter((1.5, 2.0))
+    metrics = Metrics(reading, vllm_names=False, clock=lambda: next(used))
+
+    assert b'\ntidemark_event_loop_cpu_seconds_total{model="tiny"} 1.5\n' in metrics.render("")[0]
+    assert b'\ntidemark_event_loop_cpu_seconds_total{model="tiny"} 2.0\n' in metrics.render("")[0]
 
 
 def test_every_sample_names_the_model() -> None:
