@@ -16,7 +16,7 @@ from engine.request import Delta, End, OutputToken, Request, Sampling, Stopping
 from engine.stats import DraftCounts, Snapshot
 from server.trace import encode_message
 
-NUM_PROMPTS = 200
+NUM_PROMPTS = 60  # each way to choose meets each way to end once
 NUM_OUTPUTS = 24
 NUM_ALONE = 40  # of them with nobody beside them
 NUM_GUESSED = 32  # of them that a draft model guesses for

@@ -129,5 +129,5 @@ def test_the_next_turn_computes_no_more_than_the_last_partial_block(story: Story
     assert story.cached_tokens == computed // BLOCK_SIZE * BLOCK_SIZE
 
 
-def test_200_requests_are_answered_alike_with_any_drafts() -> None:
+def test_requests_are_answered_alike_with_any_drafts() -> None:
     check_drafts(MODEL, num_blocks=24)

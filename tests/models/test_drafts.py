@@ -4,7 +4,7 @@ from tests.models.drafted import check_draft_model, check_drafts
 from tests.tiny import make_tiny_model_folder
 
 
-def test_200_requests_of_the_default_model_are_answered_alike_with_any_drafts(default_model: Path) -> None:
+def test_requests_of_the_default_model_are_answered_alike_with_any_drafts(default_model: Path) -> None:
     check_drafts(default_model, num_blocks=44)
 
 
