@@ -444,7 +444,7 @@ MUTANTS = (
     mutant(
         "grammar",
         "what is within a grammar is compiled where the answer comes to it",
-        ("engine/grammar/guidance.py", "Guidance.compile", "for piece in pieces:", "for piece in pieces[:0]:"),
+        ("engine/grammar/guidance.py", "Guidance.compile", "        self._check(hidden)\n", ""),
     ),
     mutant(
         "grammar",
@@ -1356,10 +1356,13 @@ MUTANTS = (
         "logs",
         "a line has the model that was asked for, served or not",
         (
-            "server/routes/chat.py",
-            "create_chat_completion",
-            "        loaded.check_name(body.model)\n        account.ask(model=body.model, stream=body.stream)\n",
-            "        account.ask(model=body.model, stream=body.stream)\n        loaded.check_name(body.model)\n",
+            "server/asking.py",
+            "asking",
+            "        body, loaded = await named(request, service, kind)\n",
+            "        body = await read_body(request, kind, max_depth=service.settings.server.max_json_depth)\n"
+            "        account.ask(model=body.model)\n"
+            "        loaded = service.loaded()\n"
+            "        loaded.check_name(body.model)\n",
         ),
     ),
     mutant(
