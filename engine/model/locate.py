@@ -52,7 +52,8 @@ def _fetch(hub_id: str, progress: Callable[[str], None]) -> Path:
         HfApi().model_info(hub_id, timeout=HUB_SECONDS)
         return Path(snapshot_download(hub_id, allow_patterns=list(HUB_FILES)))
     except (RepositoryNotFoundError, LocalEntryNotFoundError) as error:
-        raise ModelNotFound(f"there is no folder {hub_id}, and the hub shows no such model without a key") from error
+        reason = f"there is no folder or file {hub_id}, and the hub shows no such model without a key"
+        raise ModelNotFound(reason) from error
     except HfHubHTTPError as error:
         raise ModelNotFound(f"the hub does not give {hub_id}: {one_line(error)}") from error
     except Exception as error:  # noqa: BLE001  # the HTTP client's own errors: no network, no name, a time-out
@@ -64,7 +65,7 @@ def _from_cache(hub_id: str, error: Exception) -> Path:
     try:
         return Path(snapshot_download(hub_id, local_files_only=True))
     except LocalEntryNotFoundError:
-        reason = f"there is no folder {hub_id}, and the hub can't be reached to fetch it ({one_line(error)})"
+        reason = f"there is no folder or file {hub_id}, and the hub can't be reached to fetch it ({one_line(error)})"
         raise ModelNotFound(reason) from error
 
 

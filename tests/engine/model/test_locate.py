@@ -94,7 +94,8 @@ def test_without_a_network_one_line_says_so(use_hub: Callable[[Hub], None]) -> N
         find("org/model")
 
     assert str(refused.value) == (
-        "there is no folder org/model, and the hub can't be reached to fetch it (Name or service not known second line)"
+        "there is no folder or file org/model, and the hub can't be reached to fetch it "
+        "(Name or service not known second line)"
     )
 
 
