@@ -122,13 +122,14 @@ async def test_who_ended_is_told_once_and_not_to_who_comes_later() -> None:
     case = Case()
     with case.lookout.watching(case.engine):
         first = case.sight()
-        case.engine.hearers[0]("one/0", Moment(Event.ENDED, 1.0, reason="abort"))
+        for sequence in ("one/0", "two/0"):
+            case.engine.hearers[0](sequence, Moment(Event.ENDED, 1.0, reason="abort"))
         case.now = 1.0
         case.engine.open(a_request((2, 3)))
         second = case.sight()
 
         ended = {"number": 1, "sequence": "one/0", "time": 1.0, "reason": "abort"}
-        assert case.told(second, first)["ended"] == [ended]
+        assert case.told(second, first)["ended"] == [ended, ended | {"number": 2, "sequence": "two/0"}]
         assert case.told(second, None)["ended"] == []
 
 
