@@ -2,7 +2,7 @@
 
 from starlette.types import Scope
 
-from server.wire.messages import MessagesErrorBody, MessagesErrorEnvelope
+from server.wire.message_bodies import MessagesErrorBody, MessagesErrorEnvelope
 from server.wire.status import ErrorBody, ErrorEnvelope
 
 MESSAGES = "/messages"

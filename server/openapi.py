@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from server.examples import examples_of
 from server.wire.base import Wire
-from server.wire.messages import MessagesErrorEnvelope
+from server.wire.message_bodies import MessagesErrorEnvelope
 from server.wire.status import ErrorEnvelope
 
 JsonSchema = dict[str, Any]  # JSON by its nature

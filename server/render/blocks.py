@@ -6,7 +6,7 @@ from typing import assert_never
 import orjson
 
 from server.reading.pieces import CallArguments, CallBegun, Piece, Reasoning, Text
-from server.wire.messages import (
+from server.wire.message_bodies import (
     BlockBody,
     BlockDelta,
     BlockEvent,

@@ -12,7 +12,7 @@ from server.reading.readings import MakeReader, Readings, Said
 from server.render.logprobs import chat_logprobs, scores_by_id
 from server.render.reply import Reply, finish_reason, usage_body
 from server.streams import Arrival, Parts
-from server.wire.chat import (
+from server.wire.chat_bodies import (
     AssistantMessage,
     ChatChoice,
     ChatChunk,

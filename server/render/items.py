@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from server.reading.pieces import CallArguments, CallBegun, Piece, Reasoning, Text
-from server.wire.chat import TokenLogprobBody
+from server.wire.chat_bodies import TokenLogprobBody
 from server.wire.response_bodies import (
     AnswerBody,
     ArgumentsEnd,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from engine.request import Delta, OutputToken, TokenLogprob
 from engine.text import Vocabulary
 from server.render.reply import Reply
-from server.wire.chat import LogprobsBody, TokenLogprobBody, TopLogprob
+from server.wire.chat_bodies import LogprobsBody, TokenLogprobBody, TopLogprob
 from server.wire.completions import CompletionLogprobs
 from server.wire.scores import PromptLogprob
 

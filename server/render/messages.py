@@ -10,7 +10,7 @@ from server.reading.pieces import joined
 from server.reading.readings import MakeReader, Readings
 from server.render.blocks import Blocks, content_of
 from server.streams import Arrival, Parts
-from server.wire.messages import (
+from server.wire.message_bodies import (
     BlockBody,
     CacheCreationBody,
     DeltaUsageBody,

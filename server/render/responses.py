@@ -12,7 +12,7 @@ from server.render.items import Items
 from server.render.logprobs import chat_logprobs
 from server.render.reply import Reply
 from server.streams import Arrival, Parts
-from server.wire.chat import TokenLogprobBody
+from server.wire.chat_bodies import TokenLogprobBody
 from server.wire.response_bodies import (
     Echo,
     Incomplete,

@@ -12,7 +12,8 @@ from server.openapi import ERRORS, body_of, resumable, streamed
 from server.recorder import Endpoint
 from server.render.chat import Chat
 from server.render.reply import new_id, reply_of
-from server.wire.chat import ChatChunk, ChatCompletion, ChatRequest
+from server.wire.chat import ChatRequest
+from server.wire.chat_bodies import ChatChunk, ChatCompletion
 from server.wire.status import ErrorEnvelope
 
 router = APIRouter(tags=["generate"])

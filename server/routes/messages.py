@@ -17,15 +17,8 @@ from server.render.messages import Messages
 from server.render.reply import new_id
 from server.respond import json_response
 from server.service import Loaded, Service
-from server.wire.messages import (
-    ConversationFields,
-    CountRequest,
-    MessageBody,
-    MessageEvent,
-    MessagesErrorEnvelope,
-    MessagesRequest,
-    TokenCount,
-)
+from server.wire.message_bodies import MessageBody, MessageEvent, MessagesErrorEnvelope, TokenCount
+from server.wire.messages import ConversationFields, CountRequest, MessagesRequest
 from server.words import in_words_of
 
 router = APIRouter(tags=["generate"])

@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from server.wire.chat import TokenLogprobBody
+from server.wire.chat_bodies import TokenLogprobBody
 
 # -- items ----------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import pytest
 
 from server.reading.pieces import CallArguments, CallBegun, Piece, Reasoning, Text
 from server.render.blocks import Blocks, content_of
-from server.wire.messages import BlockEvent
+from server.wire.message_bodies import BlockEvent
 
 Json = dict[str, Any]
 BEGUN = CallBegun(0, "call1", "look")
