@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from deploy.board import HEIGHT, WIDTH, board
+from deploy.board import WIDTH, board
+from deploy.panel import HEIGHT
 from tests.deploy.exposition import series
 from tests.deploy.promql import names_in
 from tests.deploy.watched import BOARD, panels, queries, rules
@@ -12,7 +13,7 @@ RECORDED = {rule.name for rule in rules() if not rule.alert}
 
 
 def test_the_board_is_what_its_script_prints() -> None:
-    assert json.loads(BOARD.read_text()) == board(), "run: python deploy/board.py > deploy/grafana/tidemark.json"
+    assert json.loads(BOARD.read_text()) == board(), "run: python -m deploy.board > deploy/grafana/tidemark.json"
 
 
 @pytest.mark.parametrize("expr", queries().values(), ids=queries())
