@@ -28,7 +28,7 @@ FETCHED := $(filter $(DEFAULT_MODEL) $(GEMMA),$(MODEL))
 
 export PROMPT  # by the environment, so that it may hold any quotes
 
-.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure bench-watch clean
+.PHONY: help serve watch chat trace top doctor model test test-gemma3 test-sdks test-openapi test-page test-lm-eval test-schemas test-watch test-deploy image check format laws-hour mutants mutants-page bench bench-peers bench-kernels bench-precision bench-cache bench-drafts bench-structure bench-watch clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
@@ -104,6 +104,9 @@ laws-hour: $(INSTALLED_DEV) ## look for broken laws at random for an hour
 
 mutants: $(INSTALLED_DEV) $(DEFAULT_MODEL) ## put each known fault in and show that the tests see it; ARGS=--write remembers which did
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.mutants $(ARGS)
+
+mutants-page: $(INSTALLED_DEV) ## put faults into the live page and show that its tests in Chromium see them
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.page.mutants $(ARGS)
 
 bench: $(INSTALLED_DEV) $(FETCHED) ## measure the server
 	$(VENV)/bin/python -m benchmarks.bench --model '$(MODEL)' $(ARGS)

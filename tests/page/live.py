@@ -318,6 +318,52 @@ def test_a_stopped_answer_ends_its_request_and_keeps_what_came(looks: Looks, hol
     ]
 
 
+@pytest.mark.parametrize("shows", [False, True])
+def test_the_texts_of_others_are_shown_if_the_operator_lets_them_be_and_else_never(
+    looks: Looks, hold: Path, *, shows: bool
+) -> None:
+    asked_for: list[str] = []
+    flags = ("--hold", str(hold), "--free-steps", "8", *(("--show-text",) if shows else ()))
+    with ServerProcess(SCRIPTED, *flags) as server, server.ready_client() as client:
+        page = looks.open(str(client.base_url))
+        page.on("request", lambda one: asked_for.append(one.url))
+        with asked(client, "zanzibar harbour " * 4, max_tokens=20):
+            [one] = written(client)
+            agree(page, {one["request_id"]: [one[mark] for mark in MARKS]})
+            told = [told_of_blocks(page, [one["blocks"][0]["id"]], 4096)[0]]
+            page.click('#running button[aria-label^="Steps of"]')
+            page.wait_for_selector("#steps tbody tr:not(.event)")
+            chosen = page.locator("#steps tbody q").all_inner_texts()
+            page.keyboard.press("Escape")
+            page.focus("#map")
+            page.keyboard.press("Home")
+            for _ in range(one["blocks"][0]["id"]):
+                page.keyboard.press("ArrowRight")
+            if shows:
+                until(page, "document.querySelector('#map-told').textContent.includes('“zanzibar harbour')")
+            told.append(page.inner_text("#map-told"))
+            asked_while_owned = [url for url in asked_for if "/units/" in url]
+            hold.unlink()
+            until(page, "document.querySelectorAll('#running > li').length === 0")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        until(page, "document.querySelector('#map-told').textContent.includes('It holds positions 0 to 15')")
+        told.append(page.inner_text("#map-told"))
+        whole = page.content()
+
+    assert ["zanzibar" in text for text in told] == [False, shows, shows], told
+    assert ("zanzibar" in whole) == shows
+    assert ("".join(chosen) in "abcdefghijklmnopqrstuvwxyz" * 2 and chosen != []) == shows
+    assert shows or asked_while_owned == []
+
+
+def written(client: httpx.Client) -> list[dict[str, Any]]:
+    """The sequences once they stand still, with some of their answers written."""
+    while not (found := held_ledger(client)["sequences"]) or any(one["output_tokens"] < 3 for one in found):
+        time.sleep(0.05)
+    return list(found)
+
+
 def test_a_server_that_comes_back_is_found_again(looks: Looks) -> None:
     with bind("127.0.0.1", 0) as taken:
         port = str(taken.getsockname()[1])

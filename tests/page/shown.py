@@ -127,6 +127,48 @@ def test_requests_the_queue_the_cache_and_what_fell_are_shown(looks: Looks) -> N
         assert "5 of 8 fell at position 77" in page.inner_text("#fallen")
 
 
+def test_bars_are_as_long_as_their_marks(looks: Looks) -> None:
+    with shown(looks, script()) as page:
+        lengths = page.evaluate(
+            "[...document.querySelectorAll('#running .fill')].map((one) =>"
+            " 1 + Number(one.style.transform.slice('translateX('.length, -2)) / 100)"
+        )
+
+    assert lengths == pytest.approx(
+        [value / 64 for value in (41, 40, 41, 40)] + [v / 128 for v in (108, 100, 101, 100)]
+    )
+
+
+def test_blocks_that_are_free_owned_shared_and_kept_are_painted_apart(looks: Looks) -> None:
+    with shown(looks, script()) as page:
+        corners = {block: [pixels(page, "#map", 28 * block + at, at) for at in (3, 12, 21)] for block in (0, 3, 10, 13)}
+
+    one, shared, kept, free = corners.values()
+    nothing = [0, 0, 0, 0]
+    assert one[0] == one[2] != nothing
+    assert len({tuple(part) for part in (*shared, nothing)}) == 4
+    assert kept == [nothing] * 3
+    assert free[::2] == [nothing] * 2 != [free[1]] * 2
+
+
+def test_all_that_is_asked_for_is_asked_of_the_server_that_sent_the_page(looks: Looks) -> None:
+    with shown(looks, script()) as page:
+        page.evaluate("sessionStorage.setItem('tidemark-key', 'secret')")
+        asked: list[tuple[str, str]] = []
+        page.on("request", lambda one: asked.append((one.url, one.headers.get("authorization", ""))))
+        page.reload()
+        page.wait_for_selector('#link[data-state="live"]')
+        ask(page)
+        page.wait_for_selector(".piece.drafted")
+        page.hover("#map", position={"x": 10 * 28 + 5, "y": 5})
+        until(page, "document.querySelector('#map-told').textContent.includes('positions 32 to 47')")
+        own = page.evaluate("location.origin")
+
+    assert {"/".join(url.split("/")[:3]) for url, _ in asked} - {"data:,"} == {own}
+    keyed = {url.removeprefix(own).partition("?")[0] for url, key in asked if key == "Bearer secret"}
+    assert keyed == {"/ledger/events", "/ledger/chatcmpl-1/steps", "/v1/chat/completions", "/ledger/units/10"}
+
+
 def test_the_map_is_walked_by_keys_and_tells_each_block(looks: Looks) -> None:
     with shown(looks, script()) as page:
         page.focus("#map")
