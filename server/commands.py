@@ -3,11 +3,14 @@
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from types import FrameType
+from typing import NoReturn
 
 from config.client import NO_MODEL, add_client_flags, resolve_client
 from config.errors import ConfigError
@@ -27,11 +30,14 @@ from server.tracing import tracing
 from server.version import VERSION
 
 CONFIG_FAILED = 2  # as argparse's own
+LIKE = 0.7  # of two flags: "threads" is like "num-threads", "ctx-size" not like "block-size"
 
 
 def run(argv: Sequence[str] | None) -> int:
     """Run the command that `argv` names (None: the process's own) and return its exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments, strange = _parser().parse_known_args(argv)
+    if strange:
+        _refuse(strange, arguments.parser)
     console = Console(sys.stderr)
     try:
         return int(arguments.command(arguments, console))
@@ -53,7 +59,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_top(commands.add_parser("top", help="watch a running server", description=_TOP))
     _add_doctor(commands.add_parser("doctor", help="look at this machine", description=_DOCTOR, epilog=_SOURCES))
     commands.add_parser("version", help="print the version").set_defaults(command=_version)
+    for each in commands.choices.values():
+        each.set_defaults(parser=each)
     return parser
+
+
+def _refuse(strange: Sequence[str], parser: argparse.ArgumentParser) -> NoReturn:
+    """End with the usage of the command that was asked, and the flag of its that the first stranger is like."""
+    flags = re.findall(r"--([\w-]+)", parser.format_help())
+    like = get_close_matches(strange[0].partition("=")[0].lstrip("-"), flags, n=1, cutoff=LIKE)
+    parser.error(f"unrecognized arguments: {' '.join(strange)}{f'; did you mean --{like[0]}?' if like else ''}")
 
 
 _SERVE = (

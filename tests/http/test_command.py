@@ -99,6 +99,26 @@ def test_a_signal_while_a_stream_is_open_ends_the_stream_and_then_the_process_wi
     assert not any("Traceback" in line or '"level":"error"' in line for line in server.lines), server.lines
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("serve", "model", "--prot", "1"), "unrecognized arguments: --prot 1; did you mean --port?"),
+        (("serve", "model", "--threads=2"), "unrecognized arguments: --threads=2; did you mean --num-threads?"),
+        (("serve", "model", "--ctx-size", "1"), "unrecognized arguments: --ctx-size 1"),
+        (("top", "--port", "1"), "unrecognized arguments: --port 1"),
+    ],
+)
+def test_a_flag_that_its_command_lacks_is_told_with_the_one_that_it_is_like(
+    arguments: tuple[str, ...], told: str
+) -> None:
+    done = tidemark(*arguments)
+
+    usage, error = done.stderr.splitlines()
+    assert usage.startswith(f"usage: tidemark {arguments[0]} ")
+    assert error == f"tidemark {arguments[0]}: error: {told}"
+    assert done.returncode == 2
+
+
 @pytest.mark.parametrize("arguments", [("--host", "no.such.host.invalid"), ("--server-store-path", "/nowhere/kept")])
 def test_why_a_server_does_not_start_is_an_error_in_its_log(arguments: tuple[str, ...]) -> None:
     done = tidemark("serve", "model", "--port", "0", *arguments)
