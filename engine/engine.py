@@ -15,6 +15,7 @@ from engine.draft.drafts import Drafts, MakeSource
 from engine.errors import Draining, EngineStopped, GrammarRefused, StepFailed
 from engine.grammar.grammars import Grammars, no_grammars
 from engine.holding import slot_view, unit_view
+from engine.look import Look, UnitView
 from engine.observers import Observers
 from engine.pace import Pace, load_of
 from engine.plan import Limits, plan_step, reserve
@@ -22,7 +23,7 @@ from engine.preemption import preempt
 from engine.publish import Publisher
 from engine.request import FinishReason, Grammar, Request
 from engine.roster import Roster
-from engine.stats import Look, ModelInfo, Snapshot, Stats, StepRecord, UnitView
+from engine.stats import ModelInfo, Snapshot, Stats, StepRecord
 from engine.step import Advance, Plan, Runner, StepResult
 from engine.stream import DeltaStream
 from engine.text import Vocabulary

@@ -1,9 +1,9 @@
 """What one place of the cache holds: whose it is, and the state of which tokens is in it. Reads, never writes."""
 
 from engine.cache.tables import BlockTables
+from engine.look import FREE_UNIT, Hold, UnitView
 from engine.roster import Roster
 from engine.sequence import Sequence
-from engine.stats import FREE_UNIT, Hold, UnitView
 
 
 def unit_view(unit: int, roster: Roster, tables: BlockTables) -> UnitView | None:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Reversible
 from dataclasses import dataclass
 
 from engine.cache.tables import BlockTables
+from engine.look import Look
 from engine.pace import Pace, as_streams
 from engine.roster import Roster
 from engine.sequence import Sequence
-from engine.stats import Look, PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
+from engine.stats import PaceView, SequenceView, Snapshot, Stats, StepRecord, StepRow, TableView
 from engine.step import Advance, Chunk, Plan, num_standing
 
 OwnedBlocks = tuple[TableView, ...]

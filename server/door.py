@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from engine.course import Course, Moment
+from engine.look import Look, UnitView
 from engine.request import Delta, Grammar, Request
-from engine.stats import Look, ModelInfo, Snapshot, StepRecord, UnitView
+from engine.stats import ModelInfo, Snapshot, StepRecord
 from engine.text import Tokenizer, Vocabulary
 
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from config.settings import Settings
-from engine.stats import Look, ModelInfo
+from engine.look import Look
+from engine.stats import ModelInfo
 from server.door import EngineDoor
 from server.errors import unavailable
 from server.events import encode, event

@@ -10,20 +10,18 @@ from config.settings import ModelSettings, Settings
 from engine.course import Course, Event, Moment
 from engine.errors import ContextTooLong, EmptyPrompt, EngineError, RequestRefused, UnknownToken
 from engine.ledger import Accepted, Computed, Marks, Planned, Positions, Published
+from engine.look import Look, UnitTable, UnitView
 from engine.request import Delta, End, FinishReason, Grammar, OutputToken, Pooling, Request, TokenLogprob, Usage
 from engine.stats import (
     BlockCounts,
     CacheInfo,
     Histogram,
-    Look,
     ModelInfo,
     PaceView,
     SequenceView,
     Snapshot,
     StepRecord,
     TableView,
-    UnitTable,
-    UnitView,
 )
 from engine.text import TextStream, Vocabulary
 from server.service import Service

@@ -4,7 +4,8 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from engine.stats import FREE_UNIT, BlockCounts, Hold, unit_code
+from engine.look import FREE_UNIT, Hold, unit_code
+from engine.stats import BlockCounts
 
 
 class BlockPool:

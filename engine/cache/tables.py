@@ -10,8 +10,9 @@ from engine.cache.sizing import CacheSizes, most_blocks
 from engine.cache.slots import StateSlots
 from engine.held import GroupTable
 from engine.ledger import Drafted
+from engine.look import UnitTable
 from engine.sequence import Sequence
-from engine.stats import BlockCounts, TableView, UnitTable
+from engine.stats import BlockCounts, TableView
 from engine.step import StateUse, Table
 
 

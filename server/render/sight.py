@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from config.settings import Settings
-from engine.stats import CacheInfo, HistogramView, Look, ModelInfo, SequenceView, Snapshot, UnitTable
+from engine.look import Look, UnitTable
+from engine.stats import CacheInfo, HistogramView, ModelInfo, SequenceView, Snapshot
 from server.errors import from_engine
 from server.render.ledger import moment_fields, sequence_fields
 from server.timelines import Ended, Fallen

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from engine.course import Moment
-from engine.stats import Hold, UnitView
+from engine.look import Hold, UnitView
 from server.errors import from_engine
 from server.timelines import TimedRow, Timeline
 from server.wire.sight import EventBody, SlotBody, StepBody, TimelineBody, TokensBody, UnitBody

@@ -1,5 +1,5 @@
 from engine.holding import slot_view, unit_view
-from engine.stats import Hold, UnitView
+from engine.look import Hold, UnitView
 from tests.digest import LAYOUTS
 from tests.laws.shape import Shape
 from tests.parts import Parts, a_request, blocks_of

@@ -10,7 +10,8 @@ import pytest
 
 from engine.course import Event, Moment
 from engine.errors import SlowReader
-from engine.stats import Hold, StepRecord, StepRow, UnitView
+from engine.look import Hold, UnitView
+from engine.stats import StepRecord, StepRow
 from server.lookout import MAX_WATCHERS
 from server.service import Service
 from tests.fakes import INFO, FakeEngine, make_service, make_settings

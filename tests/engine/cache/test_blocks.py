@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from engine.cache.blocks import BlockPool
-from engine.stats import FREE_UNIT, BlockCounts, Hold, unit_code
+from engine.look import FREE_UNIT, Hold, unit_code
+from engine.stats import BlockCounts
 
 
 def pool_of(num_blocks: int) -> tuple[BlockPool, list[int]]:

@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 
 from engine.course import Event, Moment
 from engine.errors import SlowReader
-from engine.stats import DraftModelInfo, Hold, Look, StepRow, UnitTable, unit_code
+from engine.look import Hold, Look, UnitTable, unit_code
+from engine.stats import DraftModelInfo, StepRow
 from server.render.sight import codes_body, counts_body, ended_body, engine_body, rejection_body, watched_sequences
 from server.timelines import Ended, Fallen
 from tests.fakes import INFO, FakeEngine, make_settings

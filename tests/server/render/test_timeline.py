@@ -7,7 +7,8 @@ from typing_extensions import get_type_hints
 
 from engine.course import Event, Moment
 from engine.errors import SlowReader
-from engine.stats import Hold, StepRow, UnitView
+from engine.look import Hold, UnitView
+from engine.stats import StepRow
 from server.render.timeline import slot_body, timeline_body, unit_body
 from server.timelines import TimedRow, Timeline
 from server.wire.sight import EventBody
