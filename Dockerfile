@@ -33,7 +33,7 @@ RUN test "$(uname -m)" = x86_64 \
     || { echo "Tidemark's kernels are x86-64's, this is $(uname -m): build with --platform=linux/amd64" >&2; exit 1; }
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/* \
     && python -m venv /pip && python -m venv --without-pip /opt/tidemark
-# What Tidemark stands on: a layer that changes with the pins alone.
+# What Tidemark stands on: a layer that changes with pyproject.toml and the pins.
 ARG EXTRAS=""
 COPY pyproject.toml constraints.txt deploy/image/dependencies.py deploy/image/slim.sh /build/
 RUN --mount=type=bind,from=wheels,target=/wheels \
@@ -42,7 +42,7 @@ RUN --mount=type=bind,from=wheels,target=/wheels \
         --constraint /build/constraints.txt --requirement /build/dependencies.txt \
     && sh /build/slim.sh /opt/tidemark
 # The kernels are compiled for every x86-64 CPU: which of them runs is chosen when the server starts.
-# A layer that changes with them alone; pip finds them built, newer than their sources, and takes them.
+# A layer that changes with them and the one before; pip finds them built, newer than their sources, and takes them.
 WORKDIR /app
 COPY setup.py pyproject.toml LICENSE /app/
 COPY engine/model/kernels /app/engine/model/kernels
