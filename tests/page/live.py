@@ -341,6 +341,7 @@ def test_the_texts_of_others_are_shown_if_the_operator_lets_them_be_and_else_nev
                 page.keyboard.press("ArrowRight")
             if shows:
                 until(page, "document.querySelector('#map-told').textContent.includes('“zanzibar harbour')")
+            page.wait_for_timeout(500)  # longer than the page waits before it asks; no machine is too slow for it
             told.append(page.inner_text("#map-told"))
             asked_while_owned = [url for url in asked_for if "/units/" in url]
             hold.unlink()
