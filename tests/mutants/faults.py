@@ -1500,4 +1500,29 @@ MUTANTS = (
         "what the end of the server cut off runs for ever",
         ("server/store.py", "Store._end_unfinished", "WHERE NOT finished", "WHERE finished > 1"),
     ),
+    mutant(
+        "wire",
+        "a field of another endpoint is passed over",
+        ("server/neighbours.py", "_asks", "value not in _IDLE and", "False and"),
+    ),
+    mutant(
+        "grammar",
+        "a part that refers to itself is found only where the answer comes to it",
+        ("engine/grammar/translate.py", "is_plain", "part.keys() <= PLAIN", "bool(PLAIN)"),
+    ),
+    mutant(
+        "grammar",
+        "a call that is addressed to no function of the offer is free text in a channel",
+        ("server/calling.py", "_addressed_calls", " & ~/(?s:.*)to={re.escape(FUNCTIONS)}(?s:.*)/", ""),
+    ),
+    mutant(
+        "templates",
+        "a render that takes too long goes on beside the next",
+        (
+            "engine/model/patience.py",
+            "within",
+            "        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Ended))\n",
+            "",
+        ),
+    ),
 )
