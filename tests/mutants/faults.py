@@ -1518,11 +1518,6 @@ MUTANTS = (
     mutant(
         "templates",
         "a render that takes too long goes on beside the next",
-        (
-            "engine/model/patience.py",
-            "within",
-            "        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Ended))\n",
-            "",
-        ),
+        ("engine/model/patience.py", "within", "ctypes.c_ulong(thread.ident or 0)", "ctypes.c_ulong(0)"),
     ),
 )
