@@ -6,7 +6,7 @@ import pytest
 
 from engine.draft.drafts import DRAFT_MODEL
 from engine.pace import Load, Streams, load_of
-from engine.request import Sampling
+from engine.request import FinishReason, Sampling
 from engine.sequence import Sequence, State
 from engine.step import Outcome, Plan
 from tests.answer import answer
@@ -237,7 +237,7 @@ def test_places_that_are_handed_out_again_are_not_drafted() -> None:
     step(parts)
     blocks = set(sequence.held.tables[0].blocks)
     assert parts.tables._drafted & blocks
-    parts.commit.end(sequence, None)  # type: ignore[arg-type]  # nobody reads why
+    parts.commit.end(sequence, FinishReason.ABORT)
     units = parts.tables.pool.num_available
 
     other = parts.run(a_request(tuple([9] * 18), id="other"))
