@@ -1,11 +1,16 @@
-"""Families: metrics that share a prefix and the label that names the model."""
+"""Families: Prometheus families that share a prefix and the label that names the model."""
 
 from collections.abc import Mapping
-from functools import cache
 from itertools import accumulate
 
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+
 from engine.stats import BlockCounts, HistogramView, Snapshot
-from server.exposition import Family, Kind, Labels, distribution, sample
 
 
 class Families:
@@ -13,64 +18,75 @@ class Families:
 
     def __init__(self, *, prefix: str, model_label: str, model: str) -> None:
         self._prefix = prefix
-        self._model = (model_label, model)
+        self._model_label = model_label
+        self._model = model
 
-    def gauge(self, name: str, text: str, value: float) -> Family:
+    def gauge(self, name: str, text: str, value: float) -> GaugeMetricFamily:
         """One number that may fall."""
-        return self._numbers(Kind.GAUGE, name, text, {(): value})
+        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels())
+        family.add_metric([self._model], value)
+        return family
 
-    def gauges(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Family:
+    def gauges(self, name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
         """One number that may fall, for each value of a label."""
-        return self._numbers(Kind.GAUGE, name, text, {((label, key),): value for key, value in values.items()})
+        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels(label))
+        for key, value in values.items():
+            family.add_metric([self._model, key], value)
+        return family
 
     def gauge_grid(
         self, name: str, text: str, labels: tuple[str, str], values: Mapping[tuple[str, str], float]
-    ) -> Family:
+    ) -> GaugeMetricFamily:
         """One number that may fall, for each pair of two labels' values."""
-        return self._numbers(Kind.GAUGE, name, text, _grid(labels, values))
+        family = GaugeMetricFamily(self._prefix + name, text, labels=self._labels(*labels))
+        for keys, value in values.items():
+            family.add_metric([self._model, *keys], value)
+        return family
 
-    def counter(self, name: str, text: str, value: float) -> Family:
+    def counter(self, name: str, text: str, value: float) -> CounterMetricFamily:
         """One number that only rises; `_total` is added to the name."""
-        return self._numbers(Kind.COUNTER, name, text, {(): value})
+        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels())
+        family.add_metric([self._model], value)
+        return family
 
-    def counters(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Family:
+    def counters(self, name: str, text: str, label: str, values: Mapping[str, float]) -> CounterMetricFamily:
         """One number that only rises, for each value of a label."""
-        return self._numbers(Kind.COUNTER, name, text, {((label, key),): value for key, value in values.items()})
+        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels(label))
+        for key, value in values.items():
+            family.add_metric([self._model, key], value)
+        return family
 
     def counter_grid(
         self, name: str, text: str, labels: tuple[str, str], values: Mapping[tuple[str, str], float]
-    ) -> Family:
+    ) -> CounterMetricFamily:
         """One number that only rises, for each pair of two labels' values."""
-        return self._numbers(Kind.COUNTER, name, text, _grid(labels, values))
+        family = CounterMetricFamily(self._prefix + name, text, labels=self._labels(*labels))
+        for keys, value in values.items():
+            family.add_metric([self._model, *keys], value)
+        return family
 
-    def histogram(self, name: str, text: str, view: HistogramView) -> Family:
+    def histogram(self, name: str, text: str, view: HistogramView) -> HistogramMetricFamily:
         """One distribution."""
-        return self._distributions(name, text, {(): view})
+        family = HistogramMetricFamily(self._prefix + name, text, labels=self._labels())
+        family.add_metric([self._model], buckets=cumulative(view), sum_value=view.sum)
+        return family
 
-    def histograms(self, name: str, text: str, label: str, views: Mapping[str, HistogramView]) -> Family:
+    def histograms(self, name: str, text: str, label: str, views: Mapping[str, HistogramView]) -> HistogramMetricFamily:
         """One distribution for each value of a label."""
-        return self._distributions(name, text, {((label, key),): view for key, view in views.items()})
+        family = HistogramMetricFamily(self._prefix + name, text, labels=self._labels(label))
+        for key, view in views.items():
+            family.add_metric([self._model, key], buckets=cumulative(view), sum_value=view.sum)
+        return family
 
-    def info(self, name: str, text: str, values: Mapping[str, str] | None) -> Family:
+    def info(self, name: str, text: str, values: Mapping[str, str] | None) -> InfoMetricFamily:
         """Facts as labels of a constant 1; nothing but the family's head while they are unknown."""
-        return self._numbers(Kind.INFO, name, text, {} if values is None else {tuple(values.items()): 1})
+        family = InfoMetricFamily(self._prefix + name, text, labels=self._labels())
+        if values is not None:
+            family.add_metric([self._model], dict(values))
+        return family
 
-    def _numbers(self, kind: Kind, name: str, text: str, values: Mapping[Labels, float]) -> Family:
-        name = self._prefix + name
-        lines = [sample(kind.sample_of(name), (self._model, *labels), value) for labels, value in values.items()]
-        return Family(name, kind, text, lines)
-
-    def _distributions(self, name: str, text: str, views: Mapping[Labels, HistogramView]) -> Family:
-        name = self._prefix + name
-        lines = (
-            distribution(name, (self._model, *labels), cumulative(view), view.sum) for labels, view in views.items()
-        )
-        return Family(name, Kind.HISTOGRAM, text, [line for each in lines for line in each])
-
-
-def _grid(labels: tuple[str, str], values: Mapping[tuple[str, str], float]) -> dict[Labels, float]:
-    first, second = labels
-    return {((first, one), (second, other)): value for (one, other), value in values.items()}
+    def _labels(self, *more: str) -> list[str]:
+        return [self._model_label, *more]
 
 
 def usage_ratio(snapshot: Snapshot) -> float:
@@ -83,11 +99,7 @@ def _capacity(counts: BlockCounts) -> int:
     return counts.free + counts.allocated + counts.shared + counts.cached
 
 
-def cumulative(view: HistogramView) -> list[tuple[str, int]]:
+def cumulative(view: HistogramView) -> list[tuple[str, float]]:
     """The buckets as Prometheus wants them: each counts everything up to its bound."""
-    return list(zip(_named(view.bounds), accumulate(view.counts), strict=True))
-
-
-@cache
-def _named(bounds: tuple[float, ...]) -> tuple[str, ...]:
-    return (*(str(float(bound)) for bound in bounds), "+Inf")
+    bounds = [*(str(float(bound)) for bound in view.bounds), "+Inf"]
+    return [(bound, float(count)) for bound, count in zip(bounds, accumulate(view.counts), strict=True)]

@@ -1,4 +1,4 @@
-"""Metrics: families over the engine's snapshot and the server's own counts."""
+"""Metrics: one collector over the engine's snapshot and the server's own counts."""
 
 import re
 import time
@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from prometheus_client import ProcessCollector
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder, generate_latest
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE_OPENMETRICS
+from prometheus_client.registry import Collector
 
 from engine.errors import RequestRefused
 from engine.stats import SECONDS, BlockCounts, CacheInfo, DraftCounts, Histogram, PaceView, Snapshot, Stats
-from server.exposition import Family, Kind, openmetrics_text, prometheus_text, sample
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
 from server.service import State
@@ -45,19 +46,27 @@ class Metrics:
     def __init__(
         self, read: Callable[[], Reading], *, vllm_names: bool, clock: Callable[[], float] = time.thread_time
     ) -> None:
-        self._read = read
-        self._vllm_names = vllm_names
-        self._clock = clock
-        self._process = ProcessCollector(registry=None)
+        self._registry = CollectorRegistry()
+        self._registry.register(_Collector(read, clock, vllm_names=vllm_names))
+        ProcessCollector(registry=self._registry)
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """The exposition in the format that the Accept header asks for, and its content type."""
-        families = self._families(self._read())
         if "application/openmetrics-text" not in accept:
-            return prometheus_text(families).encode(), CONTENT_TYPE_PLAIN_0_0_4
-        return openmetrics_text(families).encode(), CONTENT_TYPE_OPENMETRICS
+            return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+        # No name here needs escaping, and the library's own choice would turn the colon in a sample's name into "_".
+        encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0; escaping=allow-utf-8")
+        return encode(self._registry), CONTENT_TYPE_OPENMETRICS
 
-    def _families(self, reading: Reading) -> Iterator[Family]:
+
+class _Collector(Collector):
+    def __init__(self, read: Callable[[], Reading], clock: Callable[[], float], *, vllm_names: bool) -> None:
+        self._read = read
+        self._clock = clock
+        self._vllm_names = vllm_names
+
+    def collect(self) -> Iterator[Metric]:
+        reading = self._read()
         snapshot = reading.snapshot or empty_snapshot()
         families = Families(prefix="tidemark_", model_label="model", model=reading.model)
         states = {state.value: int(state is reading.state) for state in State}
@@ -74,18 +83,9 @@ class Metrics:
         yield from _sizes(families, snapshot, reading.requests)
         if self._vllm_names:
             yield from vllm_families(reading.model, reading.cache, snapshot, reading.requests)
-        yield from _process(self._process)
 
 
-def _process(collector: ProcessCollector) -> Iterator[Family]:
-    """What the system tells of this process."""
-    for each in collector.collect():
-        yield Family(
-            each.name, Kind(each.type), each.documentation, [sample(s.name, (), s.value) for s in each.samples]
-        )
-
-
-def _cache(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Family]:
+def _cache(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Metric]:
     blocks = _by_state(snapshot.blocks)
     size, size_bytes, step = (cache.block_size, cache.block_bytes, cache.blocks_a_step or 1) if cache else (0, 0, 1)
     positions = _positions_of(blocks, size=size, step=step)
@@ -113,7 +113,7 @@ def _positions_of(blocks: dict[str, int], *, size: int, step: int) -> dict[str, 
     return {state: high - low for state, (low, high) in zip(blocks, pairwise(edges), strict=True)}
 
 
-def _groups_and_slots(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Family]:
+def _groups_and_slots(families: Families, cache: CacheInfo | None, snapshot: Snapshot) -> Iterator[Metric]:
     groups = cache.groups if cache and len(cache.groups) > 1 else ()
     held = {
         (group, state): count
@@ -132,7 +132,7 @@ def _cache_config(cache: CacheInfo) -> dict[str, str]:
     return sizes | {"dtype": cache.dtype, "layout": cache.layout}
 
 
-def _positions(families: Families, snapshot: Snapshot) -> Iterator[Family]:
+def _positions(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     moved = snapshot.positions
     by_event = {
         "planned": moved.planned,
@@ -148,7 +148,7 @@ def _positions(families: Families, snapshot: Snapshot) -> Iterator[Family]:
     yield families.counter("preemptions", "Sequences that gave back their cache.", snapshot.preemptions)
 
 
-def _prefix_and_drafts(families: Families, snapshot: Snapshot) -> Iterator[Family]:
+def _prefix_and_drafts(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.counter("prefix_cache_queries", "Tokens looked up in the prefix cache.", snapshot.prefix_queries)
     yield families.counter("prefix_cache_hits", "Tokens found in the prefix cache.", snapshot.prefix_hits)
     counts = dict.fromkeys(DRAFTERS, DraftCounts()) | snapshot.drafts
@@ -160,7 +160,7 @@ def _prefix_and_drafts(families: Families, snapshot: Snapshot) -> Iterator[Famil
     yield families.counters("draft_tokens_accepted", "Tokens of drafts kept.", "source", kept)
 
 
-def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Family]:
+def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     yield families.gauge("requests_running", "Sequences that run, paused ones not among them.", snapshot.running)
     yield families.gauge("requests_waiting", "Sequences in the queue.", snapshot.waiting)
     yield families.gauge("requests_paused", "Sequences whose reader is slow.", snapshot.paused)
@@ -173,7 +173,7 @@ def _requests(families: Families, snapshot: Snapshot, requests: RequestsView) ->
     yield families.counter("client_disconnects", "Requests whose client left first.", snapshot.disconnects)
 
 
-def _grammars(families: Families, snapshot: Snapshot) -> Iterator[Family]:
+def _grammars(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     outcomes = dict.fromkeys(GRAMMARS, 0) | snapshot.grammars
     yield families.counters(
         "grammars", "Grammars that requests asked for, by what became of them.", "outcome", outcomes
@@ -182,7 +182,7 @@ def _grammars(families: Families, snapshot: Snapshot) -> Iterator[Family]:
     yield families.histogram("grammar_compile_seconds", text, snapshot.grammar_seconds)
 
 
-def _timings(families: Families, snapshot: Snapshot) -> Iterator[Family]:
+def _timings(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     first, gaps = snapshot.time_to_first_token, snapshot.inter_token_latency
     yield families.histogram("time_to_first_token_seconds", "From arrival to the first output.", first)
     yield families.histogram("inter_token_latency_seconds", "Between two outputs of a sequence.", gaps)
@@ -191,7 +191,7 @@ def _timings(families: Families, snapshot: Snapshot) -> Iterator[Family]:
     yield families.histograms("step_seconds", "Time of a step, by stage.", "stage", stages)
 
 
-def _pace(families: Families, pace: PaceView) -> Iterator[Family]:
+def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:
     yield families.gauge("step_goal_seconds", "How long the next step may take for its prompts.", pace.goal)
     costs = {
         "step": pace.step,
@@ -207,7 +207,7 @@ def _pace(families: Families, pace: PaceView) -> Iterator[Family]:
     yield families.gauges("step_cost_seconds", "What the parts of a step cost, as learned.", "part", costs)
 
 
-def _sizes(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Family]:
+def _sizes(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     yield families.histogram("step_positions", "Positions that a step computes.", snapshot.step_positions)
     yield families.histogram("request_duration_seconds", "From arrival to the answer's end.", requests.duration)
     yield families.histogram("request_prompt_tokens", "Tokens of a request's prompt.", requests.prompt_tokens)

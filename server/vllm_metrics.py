@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from prometheus_client.core import Metric
+
 from engine.stats import CacheInfo, Snapshot
-from server.exposition import Family
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
 
 
-def vllm_families(model: str, cache: CacheInfo | None, snapshot: Snapshot, requests: RequestsView) -> Iterator[Family]:
+def vllm_families(model: str, cache: CacheInfo | None, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     """The families of vLLM that its dashboards and autoscalers read."""
     families = Families(prefix="vllm:", model_label="model_name", model=model)
     yield families.gauge("num_requests_running", "As tidemark_requests_running.", snapshot.running)
@@ -23,7 +24,7 @@ def _cache_config(cache: CacheInfo) -> dict[str, str]:
     return {"block_size": str(cache.block_size), "num_gpu_blocks": str(cache.num_positions // cache.block_size)}
 
 
-def _counters(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Family]:
+def _counters(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     yield families.counter("num_preemptions", "As tidemark_preemptions_total.", snapshot.preemptions)
     yield families.counter("prefix_cache_queries", "As in tidemark_.", snapshot.prefix_queries)
     yield families.counter("prefix_cache_hits", "As in tidemark_.", snapshot.prefix_hits)
@@ -31,7 +32,7 @@ def _counters(families: Families, snapshot: Snapshot, requests: RequestsView) ->
     yield families.counter("generation_tokens", "Outputs accepted.", snapshot.positions.accepted)
 
 
-def _histograms(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Family]:
+def _histograms(families: Families, snapshot: Snapshot, requests: RequestsView) -> Iterator[Metric]:
     gaps = snapshot.inter_token_latency
     yield families.histogram("time_to_first_token_seconds", "As in tidemark_.", snapshot.time_to_first_token)
     yield families.histogram("inter_token_latency_seconds", "As in tidemark_.", gaps)

@@ -1323,16 +1323,6 @@ MUTANTS = (
         ("server/lookout.py", "Lookout._end", "        self._stop_noting()\n", ""),
     ),
     mutant(
-        "metrics",
-        "a scrape's buckets count only what is between their bounds",
-        ("server/families.py", "cumulative", "accumulate(view.counts)", "view.counts"),
-    ),
-    mutant(
-        "metrics",
-        "the lines of a model's name end a sample",
-        ("server/exposition.py", "_escaped", r'.replace("\n", r"\n")', ""),
-    ),
-    mutant(
         "logs",
         "what runs in the background has a line before it has ended",
         ("server/exchange.py", "Exchange.hold", "self._held = True", "self._held = False"),

@@ -128,7 +128,6 @@ WATCHERS = Group(
     ),
     FEW_EXAMPLES,
 )
-METRICS = Group(tuple(f"tests/server/test_{name}.py" for name in ("exposition", "families", "metrics")))
 LOGS = Group(("tests/http/test_log_lines.py", "tests/server/test_traces.py"))
 GROUP_OF = {  # faults that have tests of their own
     "recurrent": RECURRENT,
@@ -136,7 +135,6 @@ GROUP_OF = {  # faults that have tests of their own
     "grammar": GRAMMAR,
     "reading": READING,
     "watchers": WATCHERS,
-    "metrics": METRICS,
     "logs": LOGS,
     "resume": KEEPING,
     "store": KEEPING,
