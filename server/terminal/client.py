@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from server.terminal.events import Received, received
+from server.terminal.plain import plain
 
 CONNECT_SECONDS = 10.0  # a server that is there answers at once; how long it thinks is its own affair
 MAX_ERROR_BYTES = 64 * 1024
@@ -21,7 +22,10 @@ Json = dict[str, Any]  # JSON by its nature
 
 
 class ChatError(Exception):
-    """Something that a person at the terminal is told in one line."""
+    """Something that a person at the terminal is told in one line, whatever a server put into it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
 
 
 class NoServer(ChatError):
@@ -59,8 +63,8 @@ class Client:
         """The names that are served, the model's own first."""
         with self._answer("GET", "/v1/models") as answer:
             try:
-                first, *others = [str(model["id"]) for model in json.load(answer)["data"]]
-            except (ValueError, KeyError, TypeError, OSError, HTTPException):
+                first, *others = [plain(str(model["id"])) for model in json.load(answer)["data"]]
+            except (ValueError, KeyError, TypeError, RecursionError, OSError, HTTPException):
                 raise NoServer(f"what answers at {self.url} does not speak this API") from None
         return [first, *others]
 
@@ -137,6 +141,7 @@ def _refusal(answer: HTTPResponse) -> Refused:
         return Refused("the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS", status=status)
     try:
         error: Any = json.loads(answer.read(MAX_ERROR_BYTES))["error"]
-        return Refused(str(error["message"]), status=status, code=error.get("code"))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, HTTPException):
+        message, code = str(error["message"]), error.get("code")
+        return Refused(message, status=status, code=code if isinstance(code, str) else None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError, HTTPException):
         return Refused(f"the server answered {status} {answer.reason}", status=status)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from server.terminal.client import ChatError, Client, NoServer, Refused
 from server.terminal.events import Received
+from server.terminal.plain import plain
 from server.top.sight import NoSight, read_sight
 from server.top.story import Frame, Story
 
@@ -89,13 +90,17 @@ class Follower:
                     return
                 if event.name == "snapshot":
                     self._take(event)
+        if not self._came.is_set():
+            raise NoServer(f"what answers at {self._client.url} ended before it told anything")
         self._notice = "the connection was lost; trying again"
 
     def _take(self, event: Received) -> None:
         try:
             sight = read_sight(json.loads(event.data))
-        except (ValueError, NoSight) as error:
+        except (ValueError, RecursionError, NoSight) as error:
             raise NoServer(str(error)) from None
+        if sight.info is None and not self._came.is_set():
+            raise NoServer(f"what answers at {self._client.url} does not begin with a whole snapshot")
         with self._lock:
             self._story.add(sight, self._clock())
             self._notice = ""
@@ -121,6 +126,6 @@ def _told(error: ChatError) -> ChatError:
 
 def _reason(event: Received) -> str:
     try:
-        return str(json.loads(event.data)["reason"])
-    except (ValueError, KeyError, TypeError):
+        return plain(str(json.loads(event.data)["reason"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "the server has ended the stream"

@@ -1,14 +1,13 @@
 """Sight: one snapshot of a running server, as `GET /ledger/events` sends it, in values."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from server.terminal.plain import plain
+
 Json = Mapping[str, Any]  # JSON by its nature
-
-
-# A server's text must not drive the terminal.
-_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
 
 
 class NoSight(Exception):
@@ -127,15 +126,15 @@ def read_sight(body: Json) -> Sight:
     """The values of one snapshot. Raises NoSight."""
     try:
         return _read(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise NoSight("what answers does not tell what `tidemark top` shows") from error
 
 
 def _read(body: Json) -> Sight:
     info = body.get("info")
     return Sight(
-        time=float(body["time"]),
-        uptime=float(body["uptime_seconds"]),
+        time=_number(body["time"]),
+        uptime=_number(body["uptime_seconds"]),
         server=_text(body["server"]),
         info=None if info is None else _info(info),
         steps=int(body["steps"]),
@@ -184,7 +183,7 @@ def _held(name: str, body: Json) -> Held:
 
 
 def _measured(body: Json) -> Measured:
-    return Measured(int(body["count"]), float(body["sum"]))
+    return Measured(int(body["count"]), _number(body["sum"]))
 
 
 def _counts(body: Json) -> dict[str, int]:
@@ -202,7 +201,7 @@ def _sequence(body: Json) -> Sequence:
         id=_text(body["id"]),
         state=_text(body["state"]),
         cached_tokens=None if cached is None else int(cached),
-        arrived=float(body["arrived"]),
+        arrived=_number(body["arrived"]),
         **marks,
     )
 
@@ -212,5 +211,11 @@ def _rejection(body: Json) -> Rejection:
     return Rejection(sequence=_text(body["sequence"]), source=_text(body["source"]), **numbers)
 
 
+def _number(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
 def _text(value: object) -> str:
-    return str(value).translate(_CONTROLS)
+    return plain(str(value))

@@ -32,7 +32,7 @@ def start(client: Client, *, once: bool, as_json: bool, source: TextIO, out: Tex
     terminal = Terminal(file=out, highlight=False)
     try:
         if as_json:
-            out.write(json.dumps(_one_frame(client, 0.0, waits).sight.body, ensure_ascii=False) + "\n")
+            out.write(json.dumps(_one_frame(client, 0.0, waits).sight.body) + "\n")  # ASCII, whatever `out` can take
         elif once or not (out.isatty() and source.isatty()) or terminal.is_dumb_terminal:
             _print(_one_frame(client, ONCE_SECONDS, waits), out, terminal)
         else:

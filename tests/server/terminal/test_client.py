@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from server.terminal.client import Client, NoServer, Refused
+from server.terminal.client import ChatError, Client, NoServer, Refused
 from server.terminal.events import Received
 from tests.server.terminal.scripted import MODELS, answer, as_json, error, events, serving
 
@@ -61,7 +61,31 @@ def test_what_the_server_refuses_is_told_in_its_words() -> None:
     assert (refused.value.status, refused.value.code) == (400, "x")
 
 
-@pytest.mark.parametrize("body", ["<html>", '{"error": "x"}', "[]", '{"error": {}}'])
+@pytest.mark.parametrize("code", [[1], {}, 5])
+def test_a_code_that_is_no_name_is_none(code: object) -> None:
+    said = as_json({"error": {"message": "no", "code": code}}, status="503 X")
+    with serving(said) as server, pytest.raises(Refused, match="no") as refused:
+        Client(server.url).models()
+
+    assert refused.value.code is None
+
+
+@pytest.mark.parametrize(
+    "said", [error("\x1b[2J\x9b", status="400 X"), answer("", status="418 \x1b[2J"), b"SSH-2.0-\x1b[2J\r\n"]
+)
+def test_an_error_in_a_servers_words_is_one_plain_line(said: bytes) -> None:
+    with serving(said) as server, pytest.raises(ChatError) as told:
+        Client(server.url).models()
+
+    assert str(told.value).isprintable()
+
+
+def test_a_models_name_does_not_drive_the_terminal() -> None:
+    with serving(as_json({"data": [{"id": "\x1b[2Jtiny"}]})) as server:
+        assert Client(server.url).models() == ["[2Jtiny"]
+
+
+@pytest.mark.parametrize("body", ["[" * 50_000, "<html>", '{"error": "x"}', "[]", '{"error": {}}'])
 def test_another_servers_error_is_told_by_its_status(body: str) -> None:
     with serving(answer(body, status="502 Bad Gateway")) as server, pytest.raises(Refused, match="502 Bad Gateway"):
         Client(server.url).models()

@@ -112,6 +112,9 @@ def test_a_server_that_loads_is_waited_for() -> None:
         (error("wrong", status="400 X"), "wrong"),
         (snapshots({"steps": 3}), "does not tell what `tidemark top` shows"),
         (snapshots(lines="event: snapshot\ndata: {\n\n"), "property name"),
+        (snapshots(lines=f"event: snapshot\ndata: {'[' * 100_000}\n\n"), "recursion"),
+        (snapshots(body()), "does not begin with a whole snapshot"),
+        (answer("<html>hello</html>"), "ended before it told anything"),
     ],
 )
 def test_what_does_not_pass_is_the_end(refusal: bytes, why: str) -> None:
@@ -149,3 +152,10 @@ def test_a_follower_that_is_left_takes_nothing_more() -> None:
         assert left.wait(PATIENCE_SECONDS)
 
     assert follower.frame().sight.steps == 40
+
+
+def test_the_reason_of_an_end_does_not_drive_the_terminal() -> None:
+    with following(snapshots(body(whole=True), end='{"reason": "\\u001b[2Jgone"}')) as (_, told):
+        told.until("[2Jgone; waiting for another")
+
+    assert all(notice.isprintable() for notice in told.notices)

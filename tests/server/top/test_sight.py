@@ -45,7 +45,17 @@ def test_a_text_of_the_server_does_not_drive_the_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{}, {"steps": "many"}, {"pool": []}, {"sequences": [{}]}, {"info": 3}, {"drafts": 1}]
+    "wrong",
+    [
+        {},
+        {"steps": "many"},
+        {"pool": []},
+        {"sequences": [{}]},
+        {"info": 3},
+        {"drafts": 1},
+        {"steps": 1e999},
+        {"time": 1e999},
+    ],
 )
 def test_what_is_no_snapshot_is_told(wrong: dict[str, Any]) -> None:
     with pytest.raises(NoSight, match="does not tell what `tidemark top` shows"):

@@ -45,6 +45,15 @@ def test_a_program_gets_what_the_server_sent() -> None:
     assert (code, json.loads(out)) == (0, body(whole=True))
 
 
+def test_a_program_gets_ascii_whatever_a_server_sent() -> None:
+    strange = body(whole=True, server="\ud800\x9b")
+    with serving(answer(f"event: snapshot\ndata: {json.dumps(strange)}\n\n")) as server:
+        _, out, _ = started(server.url, as_json=True)
+
+    assert out.isascii()
+    assert json.loads(out) == strange
+
+
 def test_an_encoding_without_bars_gets_other_characters() -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", write_through=True)
     with serving(SNAPSHOT) as server:
