@@ -31,7 +31,10 @@ OPERATIONS = {  # in the words of OpenTelemetry's conventions for generative AI
     Endpoint.MESSAGES: "chat",
     Endpoint.RESPONSES: "chat",
 }
-_NOISY = ("opentelemetry.exporter", "opentelemetry.sdk._shared_internal", "urllib3")  # what they say, Watched says once
+_NOISY = (  # what they say, Watched says once; but "trace", which quotes what a client's headers are wrong in
+    *("opentelemetry.exporter", "opentelemetry.sdk._shared_internal", "urllib3"),
+    "opentelemetry.trace",
+)
 _SERVER_FAULT = 500
 
 Attributes = dict[str, str | int | float | bool | Sequence[str]]

@@ -330,3 +330,20 @@ async def test_a_collector_that_is_not_there_costs_one_warning_and_holds_nobody(
     assert set(lines) <= {"traces_lost"}
     assert len(lines) <= 1
     assert caplog.records == []
+
+
+@pytest.mark.anyio
+async def test_what_is_wrong_with_a_client_s_trace_is_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    log, _ = logged()
+    traces = open_traces(log)
+    parent = f"00-{TRACE}-{PARENT}-01"
+
+    for wrong in ("c4n4ry " * 100, "a=1,a=c4n4ry", "c4n4ry", f"{'c4n4ry' * 60}=1"):
+        traces.record(a_scope(("traceparent", wrong)), an_exchange())
+        traces.record(a_scope(("traceparent", parent), ("tracestate", wrong)), an_exchange())
+    await traces.close(60)
+
+    assert caplog.records == []
