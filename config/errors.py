@@ -69,7 +69,7 @@ def _line(error: ErrorDetails, given: Layer) -> str:
 
 def _missing(section: str) -> str:
     required = next(setting for setting in SETTINGS.values() if setting.required and setting.section == section)
-    return f"{required.name}: not set; give {required.flag}, {required.variable} or a TOML file"
+    return f"{required.name}: not set; give MODEL, {required.flag}, {required.variable} or a TOML file"
 
 
 def _origins(names: Sequence[str], given: Layer) -> str:

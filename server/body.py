@@ -15,12 +15,15 @@ from server.neighbours import refuse_foreign
 from server.wire.base import Wire
 
 MAX_INLINE_BYTES = 64 * 1024  # a larger body is checked on a thread, so that streams go on meanwhile
+HUGE = 2.0**63  # integers that 64 bits don't hold are read as such numbers
 MAX_CONTAINERS = 100_000  # lists and objects; eight million of them, in 22 MB, keep the interpreter busy for 7 s
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _SUBJECT = re.compile(r"^(Input|List|String) should")  # pydantic's own words
 _NO_OBJECT = frozenset({"dict_type", "model_type", "model_attributes_type"})
+_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+_NO_INTEGER = frozenset({"int_type", "int_from_float"})
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 W = TypeVar("W", bound=Wire)
@@ -94,8 +97,8 @@ def _brackets(json: bytes, *, more_than: int) -> bytes:
 
 
 def _first_of(error: ValidationError) -> ApiError:
-    """The first error, in its own words, none of which are the client's."""
-    detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    """The first error, in its own words, none of which are the client's; its numbers may be."""
+    detail = error.errors(include_url=False, include_context=False)[0]
     param = _param(detail)
     code = "unsupported_parameter" if detail["type"] == "unsupported_parameter" else None
     return ApiError(400, f"{param}: {_message(detail)}", code=code, param=param)
@@ -117,4 +120,8 @@ def _message(detail: ErrorDetails) -> str:
         return "is required"
     if detail["type"] in _NO_OBJECT:
         return "must be an object"
-    return _SUBJECT.sub("must", detail["msg"].partition(" after validation")[0])
+    number = detail["input"]
+    if detail["type"] in _NO_INTEGER and isinstance(number, float) and abs(number) >= HUGE:
+        return f"must be an integer of at most 64 bits, not {number!r}"
+    limit = _SUBJECT.sub("must", detail["msg"].partition(" after validation")[0])
+    return f"{limit}, not {number!r}" if detail["type"] in _BOUNDS else limit

@@ -236,7 +236,7 @@ def test_a_file_that_is_missing_or_a_folder_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_model_says_how_to_name_one() -> None:
-    line = "model.path: not set; give --model-path, TIDEMARK_MODEL__PATH or a TOML file"
+    line = "model.path: not set; give MODEL, --model-path, TIDEMARK_MODEL__PATH or a TOML file"
 
     assert wrong([]) == line
     assert wrong(["--weights", "float32"]) == line

@@ -47,7 +47,7 @@ def test_a_question_that_is_refused_is_exit_1_and_the_others_are_answered(url: s
     done = piped(command(url, "--max-tokens", "5"), "/set temperature 7\nhello\n/set temperature none\nhello\n")
 
     assert len(done.stdout) == 6
-    assert done.stderr == "tidemark: temperature: must be less than or equal to 2\n"
+    assert done.stderr == "tidemark: temperature: must be less than or equal to 2, not 7.0\n"
     assert done.returncode == 1
 
 

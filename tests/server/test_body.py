@@ -127,7 +127,15 @@ def test_the_field_at_fault_is_named_with_its_place() -> None:
 
 def test_a_missing_field_and_a_range_are_told_in_words() -> None:
     assert str(refusal(b"{}")) == "count: is required"
-    assert str(refusal(b'{"count": 0}')) == "count: must be greater than or equal to 1"
+    assert str(refusal(b'{"count": 0}')) == "count: must be greater than or equal to 1, not 0"
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1e30"])
+def test_an_integer_that_64_bits_do_not_hold_is_told_by_its_size(number: str) -> None:
+    told = f"count: must be an integer of at most 64 bits, not {float(number)!r}"
+
+    assert str(refusal(b'{"count": %s}' % number.encode())) == told
+    assert str(refusal(b'{"count": 1.5}')) == "count: must be a valid integer"
 
 
 @pytest.mark.parametrize(
