@@ -300,6 +300,7 @@ def test_a_stopped_answer_ends_its_request_and_keeps_what_came(looks: Looks, hol
         page.fill("#question", "hi")
         page.click("#send")
         until(page, "document.querySelectorAll('.piece').length > 3")
+        page.wait_for_selector("#running > li")
         page.click("#stop")
         page.wait_for_selector("#send:visible")
         hold.unlink()
