@@ -29,6 +29,8 @@ def start(client: Client, *, once: bool, as_json: bool, source: TextIO, out: Tex
     def waits(notice: str) -> None:
         console.progress(f"tidemark: {notice}")
 
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="replace")  # what draws bars may not be in the terminal's encoding
     terminal = Terminal(file=out, highlight=False)
     try:
         if as_json:
@@ -54,8 +56,6 @@ def _one_frame(client: Client, seconds: float, waits: Callable[[str], None]) -> 
 
 
 def _print(frame: Frame, out: TextIO, terminal: Terminal) -> None:
-    if isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="replace")  # what draws bars may not be in the terminal's encoding
     if not out.isatty():
         terminal.width = PLAIN_WIDTH
     terminal.print(draw(frame, Look(terminal.width)))

@@ -134,3 +134,16 @@ def test_a_server_that_starts_again_is_watched_again() -> None:
                 seen.until("ready")
                 seen.type("q")
                 seen.until("\x1b[?1049l")
+
+
+def test_a_terminal_that_has_no_bars_is_drawn_without(server: httpx.Client) -> None:
+    with at_terminal(["env", "TERM=xterm", "PYTHONIOENCODING=ascii", *command(str(server.base_url))]) as (
+        seen,
+        process,
+    ):
+        seen.until("q leaves")
+        seen.type("q")
+        seen.until("\x1b[?1049l")
+        code = process.wait(PATIENCE_SECONDS)
+
+    assert code == 0
