@@ -33,9 +33,9 @@ def look_at(host: str, port: int, key: str | None, *, listen: Callable[[str, int
 
 def _version_at(host: str, port: int, key: str | None) -> str | None:
     connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS)
-    with closing(connection), suppress(OSError, HTTPException, ValueError, AttributeError):
+    with closing(connection), suppress(OSError, HTTPException, ValueError, AttributeError, RecursionError):
         connection.request("GET", "/version", headers={"authorization": f"Bearer {key}"} if key else {})
         answer = json.loads(connection.getresponse().read(MAX_BYTES))
         version = answer.get("version")
-        return version if isinstance(version, str) else None
+        return version if isinstance(version, str) and version.isprintable() else None
     return None

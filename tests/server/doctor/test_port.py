@@ -42,7 +42,7 @@ def test_a_server_of_ours_is_known_by_its_version() -> None:
     assert b"authorization: Bearer key" in heard[0]
 
 
-@pytest.mark.parametrize("body", [b"hello", b"[]", b'{"version": 3}', b"{}"])
+@pytest.mark.parametrize("body", [b"hello", b"[]", b'{"version": 3}', b"{}", b"[" * 4096, b'{"version": "\\u001b[2J"}'])
 def test_another_program_is_known_by_the_port_alone(body: bytes) -> None:
     with answering(body) as (port, heard):
         assert look_at("127.0.0.1", port, None) == PortState(TAKEN)
