@@ -13,23 +13,16 @@ from server.wire.responses import ResponsesRequest
 _BODIES: tuple[type[Wire], ...] = (ChatRequest, CompletionRequest, EmbeddingRequest, MessagesRequest, ResponsesRequest)
 _TOLERATED = frozenset(
     {
-        *(
-            "metadata",
-            "user",
-            "safety_identifier",
-            "store",
-            "prompt_cache_key",
-            "include",
-        ),  # what is kept, and for whom
-        *("priority", "prediction", "max_draft_tokens", "stream", "stream_options"),  # how soon it comes, and how
-        *(
-            "reasoning",
-            "reasoning_effort",
-            "thinking",
-            "add_special_tokens",
-        ),  # clients of several servers send them all
-        *("parallel_tool_calls", "truncation"),  # nothing without tools; nothing is ever cut off
-        "context_management",  # Anthropic's, of which nothing is known here
+        # What is kept, and for whom.
+        *("metadata", "user", "safety_identifier", "store", "prompt_cache_key", "include"),
+        # How soon it comes, and how.
+        *("priority", "prediction", "max_draft_tokens", "stream", "stream_options"),
+        # Clients of several servers send them all.
+        *("reasoning", "reasoning_effort", "thinking", "add_special_tokens"),
+        # Nothing without tools; nothing is ever cut off.
+        *("parallel_tool_calls", "truncation"),
+        # Anthropic's, of which nothing is known here.
+        "context_management",
     }
 )
 _IDLE: tuple[object, ...] = (None, False, "", [], ["text"], "none", "auto")  # 0 is False
@@ -37,9 +30,7 @@ _IDLE: tuple[object, ...] = (None, False, "", [], ["text"], "none", "auto")  # 0
 
 def refuse_foreign(fields: Mapping[str, object], model: type[Wire]) -> None:
     """Refuse the first field that other endpoints know and this one does not, unless it asks for nothing."""
-    if model not in _BODIES:
-        return
-    foreign = _KNOWN - _names(model) - _TOLERATED
+    foreign = _FOREIGN.get(model, frozenset())
     for name, value in fields.items():
         if name in foreign and _asks(name, value):
             raise unsupported(name, "belongs to another endpoint, and means nothing here")
@@ -53,4 +44,5 @@ def _names(model: type[Wire]) -> frozenset[str]:
     return frozenset(field.alias or name for name, field in model.model_fields.items())
 
 
-_KNOWN = frozenset(name for model in _BODIES for name in _names(model))
+_KNOWN = frozenset(name for model in _BODIES for name in _names(model)) - _TOLERATED
+_FOREIGN = {model: _KNOWN - _names(model) for model in _BODIES}

@@ -104,11 +104,9 @@ class _Rules:
     def regex(self, given: Format, at: str, *, last: bool) -> str | None:
         """What matches an expression."""
         pattern = given.get("pattern")
-        return (
-            self._part(Asked(Grammar(Syntax.REGEX, pattern), f"{at}.pattern"))
-            if isinstance(pattern, str) and pattern
-            else None
-        )
+        if not isinstance(pattern, str) or not pattern:
+            return None
+        return self._part(Asked(Grammar(Syntax.REGEX, pattern), f"{at}.pattern"))
 
     def grammar(self, given: Format, at: str, *, last: bool) -> str | None:
         """What matches a grammar that is written out."""

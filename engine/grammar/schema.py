@@ -11,18 +11,8 @@ _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "
 _DATA = frozenset({"const", "enum", "default", "examples", "example"})  # values, whatever they look like
 PLAIN = frozenset(  # they refer to nothing, and take no more room than they are long
     {
-        *(
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "anyOf",
-            "enum",
-            "const",
-            "minimum",
-            "maximum",
-        ),
+        *("type", "properties", "required", "additionalProperties", "items"),
+        *("anyOf", "enum", "const", "minimum", "maximum"),
         *("$schema", "$comment", "title", "description", "default", "examples"),
     }
 )
