@@ -19,7 +19,7 @@ from server.service import Service
 from server.sse import EventStream
 from server.streams import Parts, Streams, gather, open_streams
 from server.tasks import unless_gone
-from server.telling import Renderer, Telling
+from server.telling import Renderer, Settled, Telling, at_once
 
 _NUMBER = re.compile(r"[0-9]{1,12}")  # of an event; more digits than any answer needs
 
@@ -44,9 +44,11 @@ def start(engine: EngineDoor, requests: Sequence[Request], account: Account, *, 
     return streams
 
 
-def alone(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
-    """Let the answer run without its client."""
-    telling = _known(request, streams, answer, account)
+def alone(
+    request: HttpRequest, streams: Streams, answer: Answer, account: Account, *, settled: Settled = at_once
+) -> Telling:
+    """Let the answer run without its client. Nobody hears its end before `settled` returns."""
+    telling = _known(request, streams, answer, account, settled)
     service = Service.of(request)
     try:
         service.background.start(telling)
@@ -57,11 +59,19 @@ def alone(request: HttpRequest, streams: Streams, answer: Answer, account: Accou
     return telling
 
 
-def _known(request: HttpRequest, streams: Streams, answer: Answer, account: Account) -> Telling:
+def _known(request: HttpRequest, streams: Streams, answer: Answer, account: Account, settled: Settled) -> Telling:
     """The answer, where those who come back find it."""
     account.name(answer.id)
     records = Service.of(request).records
-    telling = Telling(streams, answer, account, keeper=records, endpoint=account.endpoint, owner=owner_of(request))
+    telling = Telling(
+        streams,
+        answer,
+        account,
+        keeper=records,
+        endpoint=account.endpoint,
+        owner=owner_of(request),
+        settled=settled,
+    )
     records.add(telling)
     return telling
 
@@ -104,16 +114,24 @@ def told(telling: Telling, service: Service, *, start: int) -> Response:
 
 
 async def answered(
-    request: HttpRequest, streams: Streams, answer: Answer, account: Account, *, streamed: bool | None
+    request: HttpRequest,
+    streams: Streams,
+    answer: Answer,
+    account: Account,
+    *,
+    streamed: bool | None,
+    settled: Settled = at_once,
 ) -> Response:
     """The answer once it is complete, or as it grows: a client that loses it can ask for the rest.
 
-    One that leaves before a whole answer ends the work.
+    One that leaves before a whole answer ends the work. Nobody hears the end before `settled` returns.
     """
     if streamed:
-        return told(_known(request, streams, answer, account), Service.of(request), start=0)
+        return told(_known(request, streams, answer, account, settled), Service.of(request), start=0)
     account.name(answer.id)
-    return await once(request, gather(streams, account), answer, account)
+    whole = await once(request, gather(streams, account), answer, account)
+    await settled()
+    return whole
 
 
 async def once(request: HttpRequest, work: Awaitable[Parts], answer: Whole, account: Account) -> Response:

@@ -27,6 +27,8 @@ class Following:
             said = record.since(number)
             if said is None or (self._telling.dropped and not said):
                 raise Forgotten
+            if self._telling.ended:
+                await self._telling.settled()
             for frame in said:
                 await write(frame)
             number += len(said)

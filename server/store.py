@@ -64,7 +64,8 @@ class Kept:
 class Store:
     """Keeps responses of all owners apart. The one that was not used for longest goes first.
 
-    What is asked for is done in the order of asking, so whoever was told of an answer finds it kept.
+    What is asked for is done in the order of asking, so whoever was told of an answer finds it kept. Whoever is told
+    once it is `settled` finds it in the file after the process's death too.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Store:
         self._max_bytes = max_bytes
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._newest: Future[None] | None = None
         try:
             self._database = _open(path or MEMORY)
             self._num_bytes = self._sum_of_bytes()
@@ -86,7 +88,13 @@ class Store:
     def keep(self, kept: Kept, *, owner: str) -> None:
         """Keep a response in place of what was kept under its id; returns at once."""
         body, given = orjson.dumps(kept.body), orjson.dumps(kept.input)
-        self._thread.submit(self._put, kept, owner, body, given, self._clock()).add_done_callback(_tell_failure)
+        self._newest = self._thread.submit(self._put, kept, owner, body, given, self._clock())
+        self._newest.add_done_callback(_tell_failure)
+
+    async def settled(self) -> None:
+        """Return when all that was to be kept until now is, or can't be."""
+        if self._newest is not None and not self._newest.done():
+            await self._ask(lambda: None)
 
     async def get(self, id: str, *, owner: str) -> Kept | None:
         """A response of the owner's."""

@@ -16,6 +16,7 @@ from server.recorder import Endpoint, Outcome
 from server.streams import Arrival, Streams
 
 Write = Callable[[bytes], Awaitable[None]]
+Settled = Callable[[], Awaitable[None]]
 
 REQUEST_BYTES = 16 * 1024  # about what a request takes beside its events and its tokens
 TOKEN_BYTES = 64  # of the prompt: in the request, in its sequence, and its part of a prefix key
@@ -72,10 +73,19 @@ class Telling:
     """Tells one answer to one client at a time, and keeps what is said before it is sent.
 
     While no client is there its request is parked. An error becomes the last event. `owner` is whose key asked.
+    Nobody hears the end before `settled` returns.
     """
 
     def __init__(
-        self, streams: Streams, renderer: Renderer, account: Account, *, keeper: Keeper, endpoint: Endpoint, owner: str
+        self,
+        streams: Streams,
+        renderer: Renderer,
+        account: Account,
+        *,
+        keeper: Keeper,
+        endpoint: Endpoint,
+        owner: str,
+        settled: Settled,
     ) -> None:
         self.id = renderer.id
         self.endpoint = endpoint
@@ -84,6 +94,7 @@ class Telling:
         self.record = Record(renderer.id)
         self.alone = False  # whether it runs on its own; then anybody may follow
         self.renderer = renderer
+        self.settled = settled
         self._streams = streams
         self._keeper = keeper
         self._begun = False
@@ -134,6 +145,8 @@ class Telling:
         said = self.record.since(start)
         if said is None:
             raise Forgotten
+        if self.ended:
+            await self.settled()
         for frame in said:
             await write(frame)
         if self._outcome is None:
@@ -166,6 +179,7 @@ class Telling:
         frames = self._keep(last)
         self._outcome = outcome
         self._streams.close()
+        await self.settled()
         await write(frames)
 
     async def _write_events(self, write: Write) -> None:
@@ -193,6 +207,10 @@ class Telling:
         self._streams.close()
         self.record.add(())  # who waits for more looks up
         self.account.close(Outcome.ABORTED)
+
+
+async def at_once() -> None:
+    """Nothing is to be settled."""
 
 
 async def _to_nobody(frames: bytes) -> None:

@@ -62,11 +62,14 @@ async def create_response(request: Request) -> Response:
         answer = _answer(request, body, recalled, conversation, _reply(id, chat, conversation, loaded, service))
 
         streams = deliver.start(loaded.engine, conversation.requests, account, param="input")
-        if body.background:
-            telling = deliver.alone(request, streams, answer, account)
-            service.store.keep(Kept(answer.body, recalled.given), owner=telling.owner)
-            return deliver.told(telling, service, start=0) if body.stream else json_response(answer.body)
-        return await deliver.answered(request, streams, answer, account, streamed=body.stream)
+        settled = service.store.settled
+        if not body.background:
+            return await deliver.answered(request, streams, answer, account, streamed=body.stream, settled=settled)
+        telling = deliver.alone(request, streams, answer, account, settled=settled)
+        queued = answer.body
+        service.store.keep(Kept(queued, recalled.given), owner=telling.owner)
+        await settled()  # nobody is told of a response that a dying process would forget
+        return deliver.told(telling, service, start=0) if body.stream else json_response(queued)
 
 
 @router.post(
@@ -140,6 +143,7 @@ async def cancel_response(request: Request, id: str) -> Response:
     telling.stop()
     while not telling.ended:
         await telling.record.grown()
+    await telling.settled()
     return json_response(answer.body)
 
 

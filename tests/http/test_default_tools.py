@@ -105,4 +105,4 @@ def test_a_schema_that_is_none_is_refused(client: httpx.Client) -> None:
     answer = client.post("/v1/chat/completions", json=body)
 
     assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "tools"
+    assert answer.json()["error"]["param"] == "tools[0].function.parameters"

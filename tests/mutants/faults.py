@@ -1496,6 +1496,36 @@ MUTANTS = (
         ("server/store.py", "Store._end_unfinished", "WHERE NOT finished", "WHERE finished > 1"),
     ),
     mutant(
+        "store",
+        "a response in the background is told of before it is kept",
+        ("server/routes/responses.py", "create_response", "await settled()", "pass"),
+    ),
+    mutant(
+        "store",
+        "a whole response is told before it is kept",
+        ("server/deliver.py", "answered", "await settled()", "pass"),
+    ),
+    mutant(
+        "store",
+        "a stream ends before its response is kept",
+        ("server/telling.py", "Telling._go_on", "await self.settled()", "pass"),
+    ),
+    mutant(
+        "store",
+        "a client that comes back hears an end that is not kept yet",
+        ("server/telling.py", "Telling.tell", "if self.ended:", "if False:"),
+    ),
+    mutant(
+        "store",
+        "who follows hears an end that is not kept yet",
+        ("server/following.py", "Following.tell", "await self._telling.settled()", "pass"),
+    ),
+    mutant(
+        "store",
+        "a response is cancelled before that is kept",
+        ("server/routes/responses.py", "cancel_response", "await telling.settled()", "pass"),
+    ),
+    mutant(
         "wire",
         "a field of another endpoint is passed over",
         ("server/neighbours.py", "_asks", "value not in _IDLE and", "False and"),

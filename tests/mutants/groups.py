@@ -97,6 +97,7 @@ GRAMMAR = Group(
 KEEPING = Group(
     (  # streams that can be resumed, and responses that are kept
         *(f"tests/server/test_{name}.py" for name in ("record", "records", "telling", "following", "sse", "store")),
+        "tests/http/test_kept.py",
         "tests/http/test_resume.py",
         "tests/http/test_responses.py",
     )

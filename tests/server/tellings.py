@@ -8,7 +8,7 @@ from server.errors import ApiError
 from server.events import Event, encode
 from server.recorder import Endpoint, Outcome, RequestMetrics
 from server.streams import Arrival, open_streams
-from server.telling import Keeper, Telling
+from server.telling import Keeper, Settled, Telling, at_once
 from tests.fakes import FakeEngine
 
 
@@ -47,6 +47,7 @@ def a_telling(
     num_prompts: int = 1,
     broken: bool = False,
     owner: str = "",
+    settled: Settled = at_once,
 ) -> Telling:
     """An answer of three letters to each prompt."""
     requests = [Request(f"{id}-{n}", (1,), Sampling(seed=0), Stopping(max_tokens=3)) for n in range(num_prompts)]
@@ -54,7 +55,13 @@ def a_telling(
     streams = open_streams(engine, requests, param="prompt")
     account.open(prompt_tokens=num_prompts)
     return Telling(
-        streams, Plain(id, broken=broken), account, keeper=keeper, endpoint=Endpoint.COMPLETIONS, owner=owner
+        streams,
+        Plain(id, broken=broken),
+        account,
+        keeper=keeper,
+        endpoint=Endpoint.COMPLETIONS,
+        owner=owner,
+        settled=settled,
     )
 
 

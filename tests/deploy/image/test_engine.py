@@ -43,11 +43,14 @@ def test_a_command_that_fails_is_told_by_its_name() -> None:
 
 def test_a_command_cleans_up_before_ctrl_c_ends_the_build(tmp_path: Path) -> None:
     # Ctrl-C reaches all that a terminal runs: the group. It comes when the command says that it is there.
+    # What a script's background started is deaf to it, and so are its children: here they hear it, as in a terminal.
     told = "import os, signal; os.killpg(0, signal.SIGINT)"
     cleans = f"trap 'sleep 0.4; touch {tmp_path}/cleaned; exit 1' INT; {sys.executable} -c '{told}' & wait; sleep 9"
     calls = f"""
+import signal
 from pathlib import Path
 from deploy.image.engine import call
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     call("sh", "-c", {cleans!r})
 except KeyboardInterrupt:
