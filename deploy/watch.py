@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 HERE = Path(__file__).parent
 CONFIGURED = "tidemark:8000"  # the address in prometheus.yml, which `--target` takes the place of
 DAYS = "15d"
+SIGNALLED = 128  # and the signal's number, as shells say it
 MISSING = (
     "prometheus is not here. On Debian and Ubuntu: `apt-get install --no-install-recommends prometheus`, then\n"
     "`systemctl disable --now prometheus`, since its own service takes port 9090. Elsewhere put a prometheus binary\n"
@@ -45,11 +46,12 @@ def prometheus(program: str, *, config: Path, data: Path, listen: str) -> Comman
 async def run_together(commands: Sequence[Command]) -> int:
     """Run all until one ends or a signal comes, end the rest, and return the first exit code that is not 0.
 
-    Each runs in a session of its own: the terminal's interrupt reaches it once, through here. A second
-    signal is passed on as well.
+    The first to come, as a shell has it: what is asked to end while it starts may die of that. Each runs in a session
+    of its own: the terminal's interrupt reaches it once, through here. A second signal is passed on as well.
     """
     ended = asyncio.Event()
     processes: list[asyncio.subprocess.Process] = []
+    codes: list[int] = []
 
     def end_them() -> None:
         ended.set()
@@ -63,9 +65,10 @@ async def run_together(commands: Sequence[Command]) -> int:
         if ended.is_set():  # it came too late to be asked with the others
             process.terminate()
         try:
-            await process.wait()
+            codes.append(await process.wait())
         finally:  # also where another could not be started
             if not ended.is_set():
+                sys.stderr.write(f"{Path(command[0]).name} has ended, and what runs beside it ends too\n")
                 end_them()
 
     loop = asyncio.get_running_loop()
@@ -74,7 +77,8 @@ async def run_together(commands: Sequence[Command]) -> int:
     async with asyncio.TaskGroup() as group:
         for command in commands:
             group.create_task(run(command))
-    return next((process.returncode for process in processes if process.returncode), 0)
+    first = next((code for code in codes if code), 0)
+    return first if first >= 0 else SIGNALLED - first
 
 
 def main() -> int:

@@ -12,22 +12,23 @@ WAITS = "import signal, sys; print('up', flush=True); signal.sigwait([signal.SIG
 WAITING = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); " + WAITS
 
 
-def program(folder: Path, *, code: int) -> Path:
-    """What stands in for Prometheus: it waits for the signal to end, and then says so."""
+def program(folder: Path, script: str) -> Path:
+    """What stands in for Prometheus."""
     file = folder / "prometheus"
-    file.write_text(f"#!{sys.executable}\n{WAITING.format(code=code)}\n")
+    file.write_text(f"#!{sys.executable}\n{script}\n")
     file.chmod(0o755)
     return file
 
 
-def watch(folder: Path, *command: str, code: int = 0) -> subprocess.Popen[str]:
+def watch(folder: Path, *command: str, beside: str = WAITING.format(code=0)) -> subprocess.Popen[str]:
+    """Runs a Python command, and another beside it: that waits for the signal to end, and then says so."""
     arguments = (
         "--target",
         "127.0.0.1:1",
         "--data",
         str(folder / "data"),
         "--program",
-        str(program(folder, code=code)),
+        str(program(folder, beside)),
     )
     return subprocess.Popen(
         [sys.executable, str(HERE / "watch.py"), *arguments, sys.executable, "-c", *command],
@@ -71,6 +72,20 @@ def test_a_signal_ends_both_in_their_own_way(tmp_path: Path, number: signal.Sign
 
     assert started.count("up") == 2
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("ends", "code"), [("sys.exit(4)", 4), ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL)]
+)
+def test_what_ends_first_is_named_and_its_exit_code_is_told(tmp_path: Path, ends: str, code: int) -> None:
+    starting = "import time; print('up', flush=True); time.sleep(60)"  # it dies of the signal
+    ends_then = f"import os, signal, sys, time; time.sleep(0.3); {ends}"
+
+    with watch(tmp_path, starting, beside=ends_then) as process:
+        _, errors = process.communicate()
+
+    assert process.returncode == code
+    assert errors.splitlines()[-1] == "prometheus has ended, and what runs beside it ends too"
 
 
 def test_without_prometheus_it_says_how_to_get_it(tmp_path: Path) -> None:
