@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.deploy.claim import Claim, tell
-from tests.deploy.watched import DEPLOY
+from tests.deploy.watched import BOARD, DEPLOY
 from tests.sdks.environment import ROOT, Environment
 
 PAGE = ROOT / "docs" / "deploying.md"
@@ -37,6 +37,7 @@ def claims() -> Iterator[Claim]:
     for folder in ("base", "monitored"):
         yield _built(environment, KUBERNETES / folder)
     yield from _unit()
+    yield _board()
 
 
 def _fits(text: str, environment: Environment, manifests: str) -> Claim:
@@ -53,6 +54,15 @@ def _built(environment: Environment, folder: Path) -> Claim:
         return Claim(text, 0)
     done = subprocess.run(["kubectl", "kustomize", folder], check=False, capture_output=True, text=True)
     return Claim(text, 1, done.stderr) if done.returncode else _fits(text, environment, done.stdout)
+
+
+def _board() -> Claim:
+    environment = Environment("grafana", pins=HERE / "pins")
+    environment.make()
+    command = [environment.python, HERE / "grafana.py"]
+    done = subprocess.run(command, check=True, input=BOARD.read_text(), stdout=subprocess.PIPE, text=True)
+    count, lost = json.loads(done.stdout)
+    return Claim("a value of the board has its place in Grafana's own models", count, "; ".join(lost) or None)
 
 
 def _unit() -> Iterator[Claim]:
