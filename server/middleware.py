@@ -10,17 +10,23 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.errors import Kind, failure_response
+from server.errors import ApiError, Kind, failure_response
 
 _LOCAL_PAGES = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 
 
-class _BodyTooLarge(Exception):
-    """The body that is being received passed the limit."""
+class _BodyTooLarge(ApiError):
+    """The body that is being received passes the limit."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(413, f"the body is larger than {max_bytes} bytes", code="request_too_large")
 
 
 class BodyLimit:
-    """Answers 413 to a body over `max_bytes`: at once by its declared length, else when that much has arrived."""
+    """Answers 413 to a body over `max_bytes`: before any is read by its declared length, else when that much has come.
+
+    It is the application's read that fails, so that a request with an account is counted there.
+    """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
         self._app = app
@@ -28,34 +34,30 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the rest of the application with a counted body."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif self._declared(scope) > self._max_bytes:
-            await self._refusal()(scope, receive, send)
-        else:
+        if scope["type"] == "http":
             await self._count(scope, receive, send)
-
-    @staticmethod
-    def _declared(scope: Scope) -> int:
-        length = Headers(scope=scope).get("content-length", "0")
-        return int(length) if length.isdecimal() else 0
+        else:
+            await self._app(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received = 0
+        declared, received = _declared_bytes(scope), 0
+        refused: _BodyTooLarge | None = None
         started = False
 
         async def receive_counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise _BodyTooLarge
+            nonlocal received, refused
+            if declared <= self._max_bytes:
+                message = await receive()
+                received += len(message.get("body", b""))
+            if max(declared, received) > self._max_bytes:
+                refused = _BodyTooLarge(self._max_bytes)
+                raise refused
             return message
 
         async def send_unless_refused(message: Message) -> None:
             # Whatever the application makes of the error that ended its read, the answer is 413.
             nonlocal started
-            if started or received <= self._max_bytes:
+            if started or refused is None:
                 started = True
                 await send(message)
 
@@ -64,12 +66,13 @@ class BodyLimit:
         except _BodyTooLarge:
             if started:
                 raise
-        if received > self._max_bytes and not started:
-            await self._refusal()(scope, receive, send)
+        if refused is not None and not started:
+            await refused.response()(scope, receive, send)
 
-    def _refusal(self) -> ASGIApp:
-        message = f"the body is larger than {self._max_bytes} bytes"
-        return failure_response(413, message, kind=Kind.INVALID_REQUEST, code="request_too_large")
+
+def _declared_bytes(scope: Scope) -> int:
+    length = Headers(scope=scope).get("content-length", "0")
+    return int(length) if length.isdecimal() else 0
 
 
 class Keys:

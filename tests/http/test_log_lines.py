@@ -21,12 +21,14 @@ from tests.collector import Collector
 from tests.fakes import FakeEngine, FakeTokenizer, Script, make_service, make_settings
 from tests.http.clients import app_of, client_of, frames_of, listening
 from tests.http.test_disconnects import until
+from tests.server.asgi import in_pieces
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
 CANARY = "c4n4ry"
 KEY = "a-key-of-c4n4ry"
 PATHS = sorted(EXAMPLES)
+RUNNING = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses")
 
 
 class Lines:
@@ -185,6 +187,19 @@ async def test_a_refusal_has_its_code(lines: Lines, content: bytes, status: int,
 
     [line] = lines.all
     assert (line["status"], line["outcome"], line["error_code"]) == (status, "refused", code)
+
+
+@pytest.mark.parametrize("path", RUNNING)
+async def test_a_body_over_the_limit_is_counted_as_refused_with_and_without_its_length(lines: Lines, path: str) -> None:
+    service = make_service(settings=make_settings(max_body_bytes=1024))
+
+    async with client_of(service, lines.log) as client:
+        declared = await client.post(path, content=b"x" * 2000)
+        counted = await client.post(path, content=in_pieces(b"x" * 600, b"x" * 600))
+
+    assert (declared.status_code, counted.status_code) == (413, 413)
+    assert [(line["outcome"], line["error_code"]) for line in lines.all] == [("refused", "request_too_large")] * 2
+    assert {outcome: count for (_, outcome), count in service.requests.view().totals.items() if count} == {"refused": 2}
 
 
 async def test_a_stream_that_fails_has_the_code_of_its_last_event(lines: Lines) -> None:

@@ -36,11 +36,14 @@ async def test_a_body_up_to_the_limit_passes(size: int) -> None:
     assert (counted.status_code, counted.text) == (200, str(size))
 
 
-async def test_a_declared_length_over_the_limit_is_refused_before_the_application_runs() -> None:
-    async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
+async def test_a_declared_length_over_the_limit_is_refused_before_any_of_the_body_is_read() -> None:
+    async def unread() -> Message:
         raise AssertionError
 
-    async with limited(never) as client:
+    async def reader(scope: Scope, _receive: Receive, send: Send) -> None:
+        await BodyLimit(length, max_bytes=10)(scope, unread, send)
+
+    async with client_of(reader) as client:
         answer = await client.post("/", content=b"x" * 11)
 
     assert answer.status_code == 413
