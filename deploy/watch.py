@@ -43,6 +43,12 @@ def prometheus(program: str, *, config: Path, data: Path, listen: str) -> Comman
     )
 
 
+def endings() -> Sequence[signal.Signals]:
+    """The signals that ask for the end. That the terminal has closed is one, unless `nohup` keeps it away."""
+    kept_away = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM) if kept_away else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 async def run_together(commands: Sequence[Command]) -> int:
     """Run all until one ends or a signal comes, end the rest, and return the first exit code that is not 0.
 
@@ -72,7 +78,7 @@ async def run_together(commands: Sequence[Command]) -> int:
                 end_them()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in endings():
         loop.add_signal_handler(number, end_them)
     async with asyncio.TaskGroup() as group:
         for command in commands:

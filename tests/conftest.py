@@ -1,11 +1,14 @@
 """What every test may ask for."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from config.threads import let_threads_sleep
+from tests.hangups import hangups
 
 DEFAULT_MODEL = Path(__file__).parent.parent / ".models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -36,3 +39,10 @@ def default_model() -> Path:
     """The file of the default model, which `make model` fetches."""
     assert DEFAULT_MODEL.is_file(), f"{DEFAULT_MODEL} is missing: run `make model`"
     return DEFAULT_MODEL
+
+
+@pytest.fixture
+def hangups_heard() -> Iterator[None]:
+    """Processes that the test starts are sent SIGHUP as others are, though the tests may run under `nohup`."""
+    with hangups(signal.SIG_DFL):
+        yield

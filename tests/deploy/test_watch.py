@@ -1,3 +1,4 @@
+import re
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import pytest
 import yaml
 
 from deploy.watch import CONFIGURED, HERE, configure, prometheus
+from tests.hangups import hangups
 
 WAITS = "import signal, sys; print('up', flush=True); signal.sigwait([signal.SIGTERM]); sys.exit({code})"
 WAITING = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); " + WAITS
@@ -62,16 +64,29 @@ def test_when_the_server_ends_prometheus_ends_and_the_servers_exit_code_is_told(
     assert process.returncode == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.usefixtures("hangups_heard")
 def test_a_signal_ends_both_in_their_own_way(tmp_path: Path, number: signal.Signals) -> None:
     with watch(tmp_path, WAITING.format(code=0)) as process:
         assert process.stdout is not None
         started = process.stdout.read(len("up\nup\n"))
         process.send_signal(number)
-        process.communicate()
+        process.wait()
 
     assert started.count("up") == 2
     assert process.returncode == 0
+
+
+def test_under_nohup_a_terminal_that_closes_ends_nothing(tmp_path: Path) -> None:
+    with hangups(signal.SIG_IGN), watch(tmp_path, WAITING.format(code=0)) as process:
+        assert process.stdout is not None
+        process.stdout.read(len("up\nup\n"))
+        ignored = re.search(r"SigIgn:\t(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+        process.terminate()
+        process.communicate()
+
+    assert ignored is not None
+    assert int(ignored[1], 16) >> (signal.SIGHUP - 1) & 1
 
 
 @pytest.mark.parametrize(
