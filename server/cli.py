@@ -13,6 +13,7 @@ FIRST = 1  # of a container's processes
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `argv` (None: the process's own) and return the exit code. An interrupt shows no traceback."""
+    open_what_is_closed()
     heed_sigterm(os.getpid())
     try:
         from server.commands import run  # noqa: PLC0415  # takes half a second, in which an interrupt may come
@@ -26,6 +27,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     return code
+
+
+def open_what_is_closed() -> None:
+    """Let standard streams that were closed lead nowhere, so that every command may read and write them.
+
+    The lowest free number is a closed stream's own: no socket or file gets it, and what is written to the number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # as the interpreter leaves it where the number is free
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)  # noqa: FBT003  # the standard library's own
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="replace"))
 
 
 def heed_sigterm(process: int) -> None:

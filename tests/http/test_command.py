@@ -1,6 +1,8 @@
 """`tidemark` as a user runs it, over a tiny real model."""
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,6 +45,13 @@ def chat(text: str, **fields: object) -> dict[str, object]:
     return {"model": "tiny", "messages": [{"role": "user", "content": text}], "max_tokens": 6, "seed": 1, **fields}
 
 
+def is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/ready").status_code == 200
+    except httpx.ConnectError:
+        return False
+
+
 def test_a_folder_is_served_under_its_name(client: httpx.Client) -> None:
     (served,) = client.get("/v1/models").json()["data"]
 
@@ -62,6 +71,28 @@ def test_the_metrics_know_the_layout_of_the_cache(client: httpx.Client) -> None:
 
     assert 'num_blocks="64"' in text
     assert 'tidemark_kv_blocks_capacity{model="tiny"} 64.0' in text
+
+
+def test_a_server_whose_streams_are_closed_serves_and_writes_to_nothing_of_its_own(model: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = f"exec {sys.executable} -m server serve {model} --port {port} --num-blocks 64 <&- >&- 2>&-"
+
+    with (
+        subprocess.Popen(["sh", "-c", command], cwd=ROOT) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client,
+    ):
+        try:
+            while server.poll() is None and not is_ready(client):
+                pass
+            answer = client.post("/v1/chat/completions", json=chat("hello"))
+            streams = {os.readlink(f"/proc/{server.pid}/fd/{number}") for number in range(3)}
+        finally:
+            server.terminate()
+
+    assert answer.status_code == 200
+    assert streams == {os.devnull}
+    assert server.returncode == 0
 
 
 def test_a_signal_ends_the_loading_at_once(model: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.cli import main
+from server.cli import main, open_what_is_closed
 
 WAITS = "import signal; from server.cli import heed_sigterm; heed_sigterm({}); print('up', flush=True); signal.pause()"
 
@@ -36,3 +36,28 @@ def test_the_first_process_of_a_container_heeds_sigterm_from_the_start(monkeypat
     main(["version"])
 
     assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+
+@pytest.mark.parametrize(
+    ("command", "closed", "code"),
+    [("version", ">&-", 0), ("serve", "2>&-", 2), ("chat --url nowhere", "<&- >&- 2>&-", 2)],
+)
+def test_a_command_whose_streams_are_closed_ends_as_it_would_with_them(command: str, closed: str, code: int) -> None:
+    shell = f"exec {sys.executable} -m server {command} {closed}"
+
+    done = subprocess.run(["sh", "-c", shell], check=False, capture_output=True, text=True)
+
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_stream_is_one_that_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+
+    open_what_is_closed()
+
+    with sys.stdin as source, sys.stdout as out, sys.stderr as errors:
+        assert source.read() == ""
+        assert out.write("\ud800") == errors.write("x") == 1
+        assert os.get_inheritable(out.fileno())
