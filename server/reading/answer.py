@@ -72,7 +72,7 @@ def _read_plain(tape: Tape) -> Steps[None]:
 def _read_answer(tape: Tape, format: CallFormat, calls: Calls) -> Steps[None]:
     """Text and calls. White space between a text and a call behind it, and at an end behind calls, is the marks'.
 
-    Behind the last call that may be made nothing is said any more.
+    So is what begins like a mark at such an end: the answer was cut there. Behind the last call that may be made nothing is said any more.
     """
     place = yield from _opening(tape, format)
     while not calls.full:
@@ -101,11 +101,17 @@ def _opening(tape: Tape, format: CallFormat) -> Steps[int | None]:
 
 
 def _read_calls(tape: Tape, format: CallFormat, calls: Calls, place: int) -> Steps[None]:
-    """Calls from their mark on. What is none becomes text, the mark's first character at least: marks may overlap."""
+    """Calls from their mark on. What is none becomes text, the mark's first character at least: marks may overlap.
+
+    One that the answer's end cuts, behind calls that were made, is no text.
+    """
     tape.at = place
     try:
         yield from format.read(tape, calls)
     except Malformed:
+        if calls.any and tape.ended and not tape.rest:
+            tape.settle()
+            return
         tape.back()
         if tape.at <= place:
             tape.say_text(place + 1)

@@ -140,7 +140,7 @@ class Mistral:
             character = yield from tape.next()
             if character == "{":
                 break
-            if not character or len(name) >= calls.longest_name:
+            if tape.cut("[CALL_ID]", "[ARGS]") or len(name) >= calls.longest_name:
                 raise Malformed
             name += character
             tape.at += 1
@@ -153,7 +153,7 @@ class Mistral:
         """The model's own id of the call, which is as good as another."""
         while (yield from tape.skip("[ARGS]")) is None:
             character = yield from tape.next()
-            if not character.isalnum():
+            if tape.cut("[ARGS]") or not character.isalnum():
                 raise Malformed
             tape.at += 1
 

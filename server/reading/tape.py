@@ -108,13 +108,24 @@ class Tape:
         """Read one of these literals, or raise Malformed."""
         found = yield from self.skip(*literals)
         if found is None:
+            self.cut(*literals)
             raise Malformed
         return found
+
+    def cut(self, *literals: str) -> bool:
+        """Whether the end cut one of these literals, or came before it. What there is of it is read."""
+        if not self.ended or not any(literal.startswith(self.rest) for literal in literals):
+            return False
+        self.at += self._left
+        return True
 
     def until(self, literal: str, longest: int) -> Steps[str]:
         """Read up to a literal, and the literal: what comes before it. Raises Malformed where that is too long."""
         while (place := self._text.find(literal, self.at - self._start)) < 0:
-            if self.ended or self._left > longest + len(literal):
+            if self._left > longest + len(literal):
+                raise Malformed
+            if self.ended:
+                self.at += self._left
                 raise Malformed
             yield
         text = self._text[self.at - self._start : place]
@@ -124,22 +135,25 @@ class Tape:
         return text
 
     def close(self, *literals: str) -> Steps[None]:
-        """Read a closing mark and the white space before it, if one comes; else nothing. All until here is settled."""
+        """Read a closing mark and the white space before it, as much of it as comes; else nothing.
+
+        All until here is settled.
+        """
         self.settle()
         yield from self.space()
-        if (yield from self.skip(*literals)) is None:
+        if (yield from self.skip(*literals)) is None and not self.cut(*literals):
             self.back()
         self.settle()
 
     def find(self, literals: tuple[str, ...], say: Callable[[int], None]) -> Steps[int | None]:
         """The position of the first literal that comes, or None at the end; what comes before it is said.
 
-        White space before the literal is neither said nor read, and at the end white space is not read either.
+        White space before the literal is neither said nor read, nor at the end white space and what may begin a literal.
         """
         while True:
             rest = self.rest
             found = [place for place in (rest.find(literal) for literal in literals) if place >= 0]
-            sure = min(found) if found else len(rest) - (0 if self.ended else _begun(rest, literals))
+            sure = min(found) if found else len(rest) - _begun(rest, literals)
             place = self.at + sure
             say(self.at + len(rest[:sure].rstrip()))
             if found:

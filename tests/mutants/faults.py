@@ -1171,6 +1171,16 @@ MUTANTS = (
     ),
     mutant(
         "reading",
+        "half a call that the end cuts behind another is text",
+        ("server/reading/answer.py", "_read_calls", "if calls.any and tape.ended and not tape.rest:", "if False:"),
+    ),
+    mutant(
+        "reading",
+        "half a closing mark is text",
+        ("server/reading/tape.py", "Tape.close", " and not self.cut(*literals)", ""),
+    ),
+    mutant(
+        "reading",
         "what turns out to be no call loses the mark's first character",
         ("server/reading/answer.py", "_read_calls", "tape.say_text(place + 1)", "tape.at = place + 1"),
     ),

@@ -90,14 +90,21 @@ def test_pieces_are_parts_of_the_text_in_its_order_and_only_marks_lie_between(
             gaps.append(text[at : piece.start])
             at = piece.start + len(piece.text)
     gaps.append(text[at:])
-    num_marks = sum(isinstance(piece, CallBegun) for piece in pieces) + 2 * (thinking is not None)
+    num_calls = sum(isinstance(piece, CallBegun) for piece in pieces)
+    num_marks = num_calls + (num_calls > 0) + 2 * (thinking is not None)  # behind calls the end may cut another
     assert sum(not gap.isspace() and gap != "" for gap in gaps) <= num_marks
 
 
 @given(text=MARKED, format=CHOSEN, thinking=THINKING)
-def test_no_letter_is_lost(text: str, format: str | None, thinking: Thinking | None) -> None:
+def test_no_letter_is_lost_but_in_a_call_that_the_end_cuts_behind_another(
+    text: str, format: str | None, thinking: Thinking | None
+) -> None:
     pieces = read(reader_of(format, thinking=thinking), [text])
 
+    if any(isinstance(piece, CallBegun) for piece in pieces):
+        text = text[
+            : max((each.start + len(each.text) for each in pieces if isinstance(each, Text | Reasoning)), default=0)
+        ]
     kept = "".join(getattr(piece, "text", "") for piece in pieces)
     marked = "".join(re.findall(r'"[^"]*"|<\|channel\|>.*?<\|message\|>|<\|start\|>.*?<\|message\|>', text, re.DOTALL))
     assert kept.count("日") >= text.count("日") - marked.count("日")

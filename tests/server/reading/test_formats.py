@@ -271,6 +271,53 @@ def test_nothing_is_said_behind_the_last_call_that_may_be_made(format: str, text
     assert read(reader_of(format, most=1), text) == call(0, "look", "{}")
 
 
+TWO_CALLS = [("look", '{"at": "x", "n": [1]}'), ("look", "{}")]
+IN_TAGS = "<tool_call><function=look><parameter=at>x</parameter></function></tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        *((format, write_calls(TWO_CALLS, format)) for format in (*FORMATS.values(), Mistral(named=True))),
+        (FORMATS["hermes"], f"{IN_TAGS}\n{IN_TAGS}"),
+        (FORMATS["mistral"], "[TOOL_CALLS]look[CALL_ID]abcdefghi[ARGS]{}[TOOL_CALLS]look[CALL_ID]abcdefghi[ARGS]{}"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_what_the_end_cuts_behind_a_call_is_no_text_wherever_it_cuts(format: CallFormat, text: str, size: int) -> None:
+    schemas = {"look": SCHEMAS["look"]}
+    made = 0
+
+    for end in range(len(text) + 1):
+        reader = AnswerReader(None, format, lambda: Calls(schemas))()
+        pieces = read(reader, [text[at : min(at + size, end)] for at in range(0, end, size)])
+
+        num_calls = sum(isinstance(piece, CallBegun) for piece in pieces)
+        texts = [piece for piece in pieces if isinstance(piece, Text)]
+        assert texts == ([] if num_calls or not end else [Text(text[:end])])
+        assert num_calls >= made
+        made = num_calls
+    assert made == 2
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("hermes", '<tool_call>{"name": "look"}</tool_call> a <b'),
+        ("hermes", '<tool_call>{"name": "look"}</tool_call> so <tool_call> no'),
+        ("hermes", '<tool_call>{"name": "look"}\n</tool_box'),
+        ("hermes", "<tool_call><function=look></function></tool_call>\n<tool_call><function=nothing></function>"),
+        ("mistral", "[TOOL_CALLS]look{} see [TOOLS]"),
+        ("mistral", "[TOOL_CALLS]look{}[TOOL_CALLS]a name longer than any tool's"),
+    ],
+)
+def test_text_behind_a_call_that_is_no_cut_mark_is_kept(format: str, text: str) -> None:
+    [_, _, left] = read(reader_of(format), text)
+
+    assert isinstance(left, Text)
+    assert text.endswith(left.text)
+
+
 @pytest.mark.parametrize("format", [*FORMATS.values(), Mistral(named=True)])
 def test_a_format_reads_what_is_spelled_in_it(format: CallFormat) -> None:
     calls = [("look", '{"at": "x\\"}", "n": [1, null, true]}'), ("get_weather", "{}")]
