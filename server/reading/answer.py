@@ -72,7 +72,8 @@ def _read_plain(tape: Tape) -> Steps[None]:
 def _read_answer(tape: Tape, format: CallFormat, calls: Calls) -> Steps[None]:
     """Text and calls. White space between a text and a call behind it, and at an end behind calls, is the marks'.
 
-    So is what begins like a mark at such an end: the answer was cut there. Behind the last call that may be made nothing is said any more.
+    So is what begins like a mark at such an end, which cut it. Behind the last call that may be made nothing is said
+    any more.
     """
     place = yield from _opening(tape, format)
     while not calls.full:

@@ -148,7 +148,7 @@ class Tape:
     def find(self, literals: tuple[str, ...], say: Callable[[int], None]) -> Steps[int | None]:
         """The position of the first literal that comes, or None at the end; what comes before it is said.
 
-        White space before the literal is neither said nor read, nor at the end white space and what may begin a literal.
+        White space before the literal is neither said nor read, nor is at the end what may begin one.
         """
         while True:
             rest = self.rest
