@@ -91,9 +91,9 @@ def _grammars(settings: EngineSettings, tokenizer: Tokenizer, info: ModelInfo) -
     """Structured output, whose library is imported when the first grammar comes."""
 
     def make_library() -> Library:
-        from engine.grammar.guidance import guidance_for  # noqa: PLC0415
+        from engine.grammar.trial import tried_for  # noqa: PLC0415
 
-        return guidance_for(tokenizer)
+        return tried_for(tokenizer, seconds=settings.max_grammar_seconds)
 
     limits = CompileLimits(settings.max_grammar_bytes, settings.max_grammar_seconds, settings.max_kept_grammars)
     compiler = Compiler(make_library, limits)

@@ -12,7 +12,7 @@ from engine.cache.tables import BlockTables
 from engine.commit import Commit
 from engine.course import Course, Loss, Moment
 from engine.draft.drafts import Drafts, MakeSource
-from engine.errors import Draining, EngineStopped, GrammarRefused, StepFailed
+from engine.errors import Draining, EngineStopped, RequestRefused, StepFailed
 from engine.grammar.grammars import Grammars, no_grammars
 from engine.holding import slot_view, unit_view
 from engine.look import Look, UnitView
@@ -126,12 +126,12 @@ class Engine:
         return stream
 
     async def prepare(self, grammar: Grammar) -> None:
-        """Make a grammar ready while the loop goes on: `open` would compile it there. Raises GrammarRefused."""
+        """Make a grammar ready while the loop goes on: `open` would compile it there. Raises RequestRefused."""
         began = self._clock()
         try:
             with self._counting_refusals():
                 outcome = "compiled" if await self._grammars.prepare(grammar) else "cached"
-        except GrammarRefused:
+        except RequestRefused:
             self._stats.count_grammar("refused", self._clock() - began)
             raise
         self._stats.count_grammar(outcome, self._clock() - began)
@@ -140,7 +140,7 @@ class Engine:
     def _counting_refusals(self) -> Iterator[None]:
         try:
             yield
-        except GrammarRefused as refusal:
+        except RequestRefused as refusal:
             self._stats.refusals[type(refusal).__name__] += 1
             raise
 

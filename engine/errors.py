@@ -6,6 +6,7 @@ EngineError
 │   ├── UnknownToken        a token id lies outside the vocabulary
 │   ├── ContextTooLong      the prompt leaves no room for one more token
 │   ├── GrammarRefused      the grammar is wrong, or asks for more than is allowed
+│   ├── CompilersBusy       others' grammars took all the time that there was for this one
 │   ├── QueueFull           too many requests wait already
 │   └── Draining            the engine finishes what it has and admits no more
 ├── RequestFailed           the request had started and could not be finished
@@ -68,6 +69,14 @@ class GrammarRefused(RequestRefused):
     def within(self, part: str) -> "GrammarRefused":
         """The same, of what is a part of another grammar. A part within that part stays the one at fault."""
         return GrammarRefused(syntax=self.syntax, reason=self.reason, part=self.part or part)
+
+
+class CompilersBusy(RequestRefused):
+    """Others' grammars took all the time that there was for this one."""
+
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__(f"the grammar was not begun within {seconds:g} seconds: others are made ready")
+        self.seconds = seconds
 
 
 class QueueFull(RequestRefused):

@@ -14,6 +14,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from engine.errors import (
+    CompilersBusy,
     ContextTooLong,
     Draining,
     EmptyPrompt,
@@ -145,6 +146,7 @@ _TABLE: dict[type[EngineError], _Row] = {
     ContextTooLong: _Row(400, Kind.INVALID_REQUEST, "context_length_exceeded"),
     PromptError: _Row(400, Kind.INVALID_REQUEST),
     GrammarRefused: _Row(400, Kind.INVALID_REQUEST),
+    CompilersBusy: _Row(503, Kind.SERVER, "compilers_busy"),
     GrammarFailed: _Row(400, Kind.INVALID_REQUEST, "grammar_failed"),
     QueueFull: _Row(429, Kind.RATE_LIMIT, "rate_limit_exceeded"),
     SlowReader: _Row(408, Kind.INVALID_REQUEST, "slow_reader"),

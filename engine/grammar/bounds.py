@@ -8,8 +8,10 @@ from engine.grammar.schema import subschemas
 
 MAX_REPEATS = 50_000  # of one thing in a row: the library follows an expression through so many states
 MAX_BRANCHES = 2_000  # of one rule, or of values with parts: so many ways are followed at once
+MAX_INTEGER = 2**63 - 1  # the library keeps numbers as doubles, and bounds of integers in 64 bits
 MAX_FORESEEN = 500  # repeats: the library looks for what must come next to its end, however far that is
 
+_LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 _LEAST = ("minItems", "minLength", "minProperties")
 _BRACES = r"\{\s*(?P<times>\d*)\s*(?:,[^}]*)?\}"
 _EXPRESSION = re.compile(
@@ -46,6 +48,7 @@ def check_schema(schema: Mapping[str, object]) -> int:
     most = 1
     for part in subschemas(schema):
         _check_divisor(part.get("multipleOf"))
+        _check_numbers(part)
         _check_values(part.get("enum"))
         _check_least(part)
         _check_properties(part)
@@ -70,6 +73,34 @@ def _check_divisor(value: object) -> None:
         digits = int("".join(map(str, Decimal(str(value)).as_tuple().digits)))
         if digits > MAX_REPEATS:
             raise ValueError(f"multipleOf is {value}, its digits may be at most {MAX_REPEATS}")
+
+
+def _check_numbers(schema: Mapping[str, object]) -> None:
+    """Numbers that are not kept as they are would be others in the answer. An upper bound may be lower than asked."""
+    named = [(key, schema.get(key)) for key in (*_LOWER, *_UPPER, "const")] + [("enum", schema.get("enum"))]
+    for key, value in named:
+        for number in _numbers_in(value):
+            if not _is_kept(number) and not (key in _UPPER and number > MAX_INTEGER):
+                raise ValueError(f"{key} has {number}, which is no double-precision number below 2^63")
+
+
+def _numbers_in(value: object) -> Iterator[int | float]:
+    """The numbers in a value."""
+    match value:
+        case bool():
+            pass
+        case int() | float():
+            yield value
+        case list():
+            yield from (number for each in value for number in _numbers_in(each))
+        case dict():
+            yield from (number for each in value.values() for number in _numbers_in(each))
+
+
+def _is_kept(number: int | float) -> bool:
+    if number == MAX_INTEGER:  # what is a little larger as a double ends there again
+        return True
+    return abs(number) < MAX_INTEGER and float(number) == number
 
 
 def _check_values(values: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from engine.errors import GrammarRefused
+from engine.errors import CompilersBusy, GrammarRefused
 from engine.grammar.matcher import Compiled, Library
 from engine.request import Grammar
 
@@ -41,7 +41,8 @@ class Compiler:
     async def prepare(self, grammar: Grammar) -> bool:
         """Compile it, unless it is kept; raise GrammarRefused where that can't be done, or not in time.
 
-        False: there was nothing to do, or it is being compiled already, and was waited for.
+        CompilersBusy says that it was not even begun. False: there was nothing to do, or it is being compiled already,
+        and was waited for.
         """
         if grammar in self._kept:
             self._kept.move_to_end(grammar)
@@ -49,12 +50,15 @@ class Compiler:
         self._check_size(grammar)
         running = self._compiling.get(grammar)
         future = running or self._begin(grammar)
-        try:
-            async with asyncio.timeout(self._limits.max_seconds):
-                compiled = await asyncio.shield(asyncio.wrap_future(future))
-        except TimeoutError:
+        ready = asyncio.wrap_future(future)
+        ready.add_done_callback(_look_at)
+        await asyncio.wait([ready], timeout=self._limits.max_seconds)
+        if not ready.done() and not future.cancel():
             reason = f"it was not ready within {self._limits.max_seconds:g} seconds"
-            raise GrammarRefused(syntax=grammar.syntax.value, reason=reason) from None
+            raise GrammarRefused(syntax=grammar.syntax.value, reason=reason)
+        if future.cancelled():  # it was not begun: by whoever waits for it and comes to the end of the time first
+            raise CompilersBusy(seconds=self._limits.max_seconds)
+        compiled = await ready
         self._keep(grammar, compiled)
         return running is None
 
@@ -88,6 +92,12 @@ class Compiler:
         self._kept.move_to_end(grammar)
         if len(self._kept) > self._limits.max_kept:
             self._kept.popitem(last=False)
+
+
+def _look_at(ready: asyncio.Future[Compiled]) -> None:
+    """Nobody may be left to see how it ended."""
+    if not ready.cancelled():
+        ready.exception()
 
 
 def _size_bytes(grammar: Grammar) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence as Run
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
@@ -180,7 +181,16 @@ class Tokens:
 
 def guidance_for(tokenizer: Tokenizer) -> Guidance:
     """The library for a model's tokenizer; takes a moment."""
-    ends = end_ids_of(tokenizer)
-    tokens = Tokens(tokenizer.vocabulary, ends, lambda text: tokenizer.encode(text, add_special_tokens=False))
+    encode = partial(tokenizer.encode, add_special_tokens=False)
+    return guidance_of(tokenizer.vocabulary, end_ids_of(tokenizer), encode)
+
+
+def _unknown(_text: str) -> Run[int]:
+    return ()
+
+
+def guidance_of(vocabulary: Vocabulary, ends: frozenset[int], encode: Callable[[str], Run[int]] = _unknown) -> Guidance:
+    """The library for such tokens. Who can't `encode` has every text in the longest tokens that fit."""
+    tokens = Tokens(vocabulary, ends, encode)
     spelled = {id: tokens.tokens[id].decode(errors="replace") for id in ends}
     return Guidance(LLTokenizer(tokens, eos_token=sorted(ends)), spelled)  # type: ignore[arg-type]  # any such object

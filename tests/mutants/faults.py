@@ -438,6 +438,21 @@ MUTANTS = (
     ),
     mutant(
         "grammar",
+        "a number that is not kept becomes another in the answer",
+        ("engine/grammar/bounds.py", "check_schema", "_check_numbers(part)", "pass"),
+    ),
+    mutant(
+        "grammar",
+        "a grammar that nobody begins is at fault",
+        ("engine/grammar/compiler.py", "Compiler.prepare", "not future.cancel()", "not None"),
+    ),
+    mutant(
+        "grammar",
+        "a process that runs on with a grammar is asked again",
+        ("engine/grammar/trial.py", "Tried._try", "process.end()", "self._idle.append(process)"),
+    ),
+    mutant(
+        "grammar",
         "what is repeated too often is found where the answer comes to it",
         ("engine/grammar/bounds.py", "_checked", "repeats > MAX_REPEATS", "repeats > 10**99"),
     ),

@@ -5,6 +5,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from engine.errors import (
     ChatTemplateFailed,
+    CompilersBusy,
     ContextTooLong,
     Draining,
     EmptyPrompt,
@@ -32,6 +33,7 @@ from tests.server.asgi import client_of
         (NoChatTemplate(), 400, None),
         (VariableReserved("tokenize"), 400, None),
         (QueueFull(waiting=8, limit=8, retry_after_seconds=3), 429, "rate_limit_exceeded"),
+        (CompilersBusy(seconds=10.0), 503, "compilers_busy"),
         (SlowReader(limit_seconds=60), 408, "slow_reader"),
         (Draining(), 503, "draining"),
         (EngineStopped(), 503, "engine_stopped"),

@@ -125,3 +125,33 @@ def test_special_tokens_are_those_outside_of_texts() -> None:
         "<[1,3-4]>",
         "<[^2]>",
     ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": -(2**63)},
+        {"const": 2**53 + 1},
+        {"enum": ["a", 1153457812345678905]},
+        {"const": [{"a": 1e300}]},
+        {"minimum": -2e19, "maximum": -1e19},
+        {"exclusiveMinimum": 2**64},
+        {"items": {"maximum": 2**53 + 1}},
+    ],
+)
+def test_a_number_that_would_become_another_is_refused(schema: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="is no double-precision number below"):
+        check_schema(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": 2**53, "enum": [True, None, -(2**60), 0.1, {"a": [5e-324]}]},
+        {"minimum": 0, "maximum": 2**63 - 1},
+        {"exclusiveMaximum": 1e20},
+        {"default": 2**64 + 1},
+    ],
+)
+def test_a_number_that_is_kept_is_taken_and_so_is_a_bound_above_all(schema: dict[str, object]) -> None:
+    assert check_schema(schema) == 1

@@ -3,8 +3,8 @@ import threading
 
 import pytest
 
-from engine.errors import GrammarRefused
-from engine.grammar.compiler import CompileLimits, Compiler
+from engine.errors import CompilersBusy, GrammarRefused
+from engine.grammar.compiler import NUM_THREADS, CompileLimits, Compiler
 from engine.request import Grammar, Syntax
 from tests.toy_grammar import DEAD_END, MAX_BYTES, NARROW, WIDE, WRONG, ToyCompiled, ToyLibrary
 
@@ -87,6 +87,34 @@ async def test_a_grammar_that_takes_too_long_is_refused_and_the_others_go_on() -
 
     library.gate.set()
     assert compiler.get(NARROW).start().mask()
+
+
+async def test_a_grammar_that_was_not_begun_is_not_at_fault_and_is_not_compiled_later() -> None:
+    library = Slow()
+    compiler = Compiler(lambda: library, CompileLimits(max_bytes=MAX_BYTES, max_seconds=0.01, max_kept=2))
+    others = [Grammar(Syntax.REGEX, "a" * length) for length in range(1, NUM_THREADS + 1)]
+    for other in others:
+        with pytest.raises(GrammarRefused):
+            await compiler.prepare(other)
+
+    asked = await asyncio.gather(*(compiler.prepare(NARROW) for _ in range(2)), return_exceptions=True)
+
+    library.gate.set()
+    await compiler.prepare(WIDE)
+    assert [type(refusal) for refusal in asked] == [CompilersBusy, CompilersBusy]
+    assert NARROW not in library.compiled
+
+
+async def test_who_gives_up_waiting_is_told_nothing() -> None:
+    library = Slow()
+    compiler = Compiler(lambda: library, LIMITS)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(compiler.prepare(NARROW))
+        await asyncio.to_thread(library.begun.wait)
+        waiting.cancel()
+    library.gate.set()
+
+    assert waiting.cancelled()
 
 
 async def test_a_grammar_of_too_many_bytes_is_refused_with_the_numbers() -> None:
