@@ -248,6 +248,7 @@ def test_refusals_and_rollbacks_keep_their_zeros_beside_what_happened() -> None:
         "unknown_token": 0,
         "context_too_long": 0,
         "grammar_refused": 0,
+        "compilers_busy": 0,
         "queue_full": 3,
         "draining": 0,
     }
