@@ -8,7 +8,7 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +49,19 @@ def endings() -> Sequence[signal.Signals]:
     return (signal.SIGINT, signal.SIGTERM) if kept_away else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def once_for_a_terminal(end: Callable[[], None]) -> Callable[[signal.Signals], None]:
+    """What calls `end` for each signal but a SIGHUP behind a SIGHUP: a terminal that closes may send it twice."""
+    signals: set[signal.Signals] = set()
+
+    def take(number: signal.Signals) -> None:
+        again = number in signals
+        signals.add(number)
+        if not (again and signals == {signal.SIGHUP}):
+            end()
+
+    return take
+
+
 async def run_together(commands: Sequence[Command]) -> int:
     """Run all until one ends or a signal comes, end the rest, and return the first exit code that is not 0.
 
@@ -78,8 +91,9 @@ async def run_together(commands: Sequence[Command]) -> int:
                 end_them()
 
     loop = asyncio.get_running_loop()
+    heard = once_for_a_terminal(end_them)
     for number in endings():
-        loop.add_signal_handler(number, end_them)
+        loop.add_signal_handler(number, heard, number)
     async with asyncio.TaskGroup() as group:
         for command in commands:
             group.create_task(run(command))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130  # 128 and SIGINT's number, as shells say it
-TERMINATED = 143  # 128 and SIGTERM's
+SIGNALLED = 128  # and the signal's number
 UNREAD = 1
 FIRST = 1  # of a container's processes
 
@@ -14,7 +14,7 @@ FIRST = 1  # of a container's processes
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `argv` (None: the process's own) and return the exit code. An interrupt shows no traceback."""
     open_what_is_closed()
-    heed_sigterm(os.getpid())
+    heed_signals(os.getpid())
     try:
         from server.commands import run  # noqa: PLC0415  # takes half a second, in which an interrupt may come
 
@@ -41,11 +41,12 @@ def open_what_is_closed() -> None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="replace"))
 
 
-def heed_sigterm(process: int) -> None:
-    """Let SIGTERM end the first process of a container, which is sent no signal that it has not asked for.
+def heed_signals(process: int) -> None:
+    """Let SIGTERM and SIGHUP end the first process of a container, which is sent no signal that it has not asked for.
 
-    The server asks for it once it is there; without this, one that came before would be lost and the container
-    killed when patience ends. Other processes end by it anyway.
+    The server asks for them once it is there; without this, one that came before would be lost and the container
+    killed when patience ends. Other processes end by them anyway.
     """
     if process == FIRST:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(TERMINATED))
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: os._exit(SIGNALLED + number))

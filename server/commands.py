@@ -72,7 +72,7 @@ def _refuse(strange: Sequence[str], parser: argparse.ArgumentParser) -> NoReturn
 
 
 _SERVE = (
-    "Serve MODEL until a signal. The first SIGTERM or SIGINT lets running requests finish (exit 0), a second one "
+    "Serve MODEL until a signal. The first SIGTERM, SIGINT or SIGHUP lets running requests finish (exit 0), a second "
     "ends the process at once (exit 128 + the signal's number). Exit 1: the port, the model or the engine failed."
 )
 _CHAT = (

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -31,7 +31,6 @@ from server.stalls import tell_stalls
 from server.store import StoreFailed
 
 LEAST_WASTE = 0.0005  # of the blocks' bytes: less would read as 0.0%
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LAST_WORDS_SECONDS = (
     2.0  # for what was answered to reach its clients, and spans their collector, beyond the drain limit
 )
@@ -49,7 +48,7 @@ class Build(Protocol):
 def serve(settings: Settings, *, build: Build, console: Console, log: Log, tracing: Tracing | None = None) -> int:
     """Serve until a signal or a failure, and return the exit code.
 
-    0 after a SIGTERM or SIGINT, 1 where the port, the model or the engine failed. A second signal
+    0 after a SIGTERM, SIGINT or SIGHUP, 1 where the port, the model or the engine failed. A second signal
     does not return: it ends the process with 128 and its number.
     """
     host, port = settings.server.host, settings.server.port
@@ -68,6 +67,12 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log, traci
     if process.loads:
         leave_at_once(code)  # a thread inside torch can be neither cancelled nor finalized
     return code
+
+
+def endings() -> Sequence[signal.Signals]:
+    """The signals that ask for the end. That the terminal has closed is one, unless `nohup` keeps it away."""
+    kept_away = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT) if kept_away else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def leave_at_once(code: int) -> NoReturn:
@@ -102,6 +107,7 @@ class Process:
         self._http = HttpServer(create_app(settings, self._service, log=log, tracing=tracing), settings.server)
         self._loader: threading.Thread | None = None
         self._code = 0
+        self._first_signal: int | None = None
         self._ending: asyncio.Future[None]  # of the loop that runs; done once a signal or a failure asks for the end
 
     @property
@@ -113,7 +119,7 @@ class Process:
         """Live, and return the exit code."""
         loop = asyncio.get_running_loop()
         self._ending = loop.create_future()
-        for number in SIGNALS:
+        for number in endings():
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             async with asyncio.TaskGroup() as group:
@@ -198,10 +204,13 @@ class Process:
 
     def _on_signal(self, number: int) -> None:
         name = signal.Signals(number).name
+        if number == self._first_signal == signal.SIGHUP:
+            return  # a terminal that closes may send it twice, by its shell and by the system
         if self._ending.done():
             self._log.info("ended_at_once", signal=name)
             leave_at_once(128 + number)
         self._log.info("ending", signal=name)
+        self._first_signal = number
         self._end(0)
 
     def _end(self, code: int) -> None:

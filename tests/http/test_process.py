@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from signal import SIGINT, SIGTERM, Signals
+from signal import SIG_IGN, SIGHUP, SIGINT, SIGTERM, Signals
 
 import httpx
 import pytest
 
+from tests.hangups import hangups
 from tests.http.processes import PATIENCE_SECONDS, ROOT, ServerProcess
 
 SCRIPTED = "tests.http.scripted"
@@ -168,7 +169,8 @@ def test_a_whole_answer_that_is_not_finished_by_the_limit_is_503_and_says_when_t
     assert code == 0
 
 
-@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT, SIGHUP])
+@pytest.mark.usefixtures("hangups_heard")
 def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -> None:
     with (
         ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
@@ -183,6 +185,57 @@ def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -
         code = server.exit_code()
 
     assert code == 128 + number
+
+
+@pytest.mark.usefixtures("hangups_heard")
+def test_a_terminal_that_closes_and_says_so_twice_lets_running_streams_finish(hold: Path) -> None:
+    with (
+        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
+    ):
+        lines = stream.iter_lines()
+        first_text(lines)
+
+        server.send(SIGHUP)
+        server.said("event=ending signal=SIGHUP")
+        server.said("event=draining unfinished=1")
+        server.send(SIGHUP)
+        ready = wait_for_refusal(client)
+        hold.unlink()
+        rest = rest_of(lines)
+        code = server.exit_code()
+
+    assert ready.json()["error"]["code"] == "draining"
+    assert rest[-1] == "[DONE]"
+    assert code == 0
+
+
+@pytest.mark.usefixtures("hangups_heard")
+def test_after_a_terminal_has_closed_another_signal_ends_the_process_at_once(hold: Path) -> None:
+    with (
+        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
+        server.ready_client() as client,
+        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
+    ):
+        first_text(stream.iter_lines())
+
+        server.send(SIGHUP)
+        server.said("event=draining unfinished=1")
+        server.send(SIGTERM)
+        code = server.exit_code()
+
+    assert code == 128 + SIGTERM
+
+
+def test_under_nohup_a_terminal_that_closes_ends_nothing() -> None:
+    with hangups(SIG_IGN), ServerProcess(SCRIPTED) as server, server.ready_client():
+        server.send(SIGHUP)
+        server.send(SIGTERM)
+        code = server.exit_code()
+
+    assert code == 0
+    assert not any("SIGHUP" in line for line in server.lines), server.lines
 
 
 def test_an_idle_server_ends_on_an_interrupt_with_nothing_but_its_own_lines() -> None:

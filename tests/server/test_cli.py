@@ -8,34 +8,37 @@ import pytest
 
 from server.cli import main, open_what_is_closed
 
-WAITS = "import signal; from server.cli import heed_sigterm; heed_sigterm({}); print('up', flush=True); signal.pause()"
+WAITS = "import signal; from server.cli import heed_signals; heed_signals({}); print('up', flush=True); signal.pause()"
 
 
 @pytest.fixture
 def kept() -> Iterator[None]:
-    """What SIGTERM does is the same after the test."""
-    before = signal.getsignal(signal.SIGTERM)
+    """What the signals do is the same after the test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
-@pytest.mark.parametrize(("process", "code"), [(1, 143), (2, -signal.SIGTERM)])
-def test_a_sigterm_ends_a_process_that_does_not_serve_yet(process: int, code: int) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("process", [1, 2])
+@pytest.mark.usefixtures("hangups_heard")
+def test_a_signal_ends_a_process_that_does_not_serve_yet(process: int, number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", WAITS.format(process)], stdout=subprocess.PIPE) as waiting:
         assert waiting.stdout is not None
         waiting.stdout.readline()
-        waiting.terminate()
+        waiting.send_signal(number)
 
-    assert waiting.returncode == code
+    assert waiting.returncode == (128 + number if process == 1 else -number)
 
 
 @pytest.mark.usefixtures("kept")
-def test_the_first_process_of_a_container_heeds_sigterm_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_process_of_a_container_heeds_signals_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: 1)
 
     main(["version"])
 
-    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.SIG_DFL not in {signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
 
 @pytest.mark.parametrize(
