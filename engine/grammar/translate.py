@@ -9,8 +9,9 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from engine.grammar.bounds import MAX_FORESEEN, check_expression, check_lark, check_schema, special_tokens
+from engine.grammar.patterns import literal_classes
 from engine.grammar.rewording import reworded
-from engine.grammar.schema import PLAIN, demanding, subschemas
+from engine.grammar.schema import PLAIN, changed, demanding, subschemas
 from engine.request import Grammar, Syntax
 
 # Between two parts of JSON: a space, or a line feed and an indentation. Without a bound a model may write it for ever.
@@ -114,7 +115,7 @@ def _with_options(schema: object) -> dict[str, object]:
         schema = {}
     if not isinstance(schema, dict):
         raise ValueError("a schema is an object")  # noqa: TRY004  # the client's text is wrong, not our types
-    return {**reworded(demanding(schema)), "x-guidance": JSON_OPTIONS}
+    return {**reworded(changed(demanding(schema), literal_classes)), "x-guidance": JSON_OPTIONS}
 
 
 def _end_in(token: str, ends: Ends) -> str | None:

@@ -443,6 +443,11 @@ MUTANTS = (
     ),
     mutant(
         "grammar",
+        "what a pattern's class lists is an operator",
+        ("engine/grammar/patterns.py", "in_librarys_syntax", "part[0] in _OPERATORS", "False"),
+    ),
+    mutant(
+        "grammar",
         "a grammar that nobody begins is at fault",
         ("engine/grammar/compiler.py", "Compiler.prepare", "not future.cancel()", "not None"),
     ),
