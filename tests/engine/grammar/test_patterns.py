@@ -1,7 +1,6 @@
 import pytest
 
 from engine.grammar.patterns import in_librarys_syntax, literal_classes
-from engine.grammar.schema import Schema
 
 
 @pytest.mark.parametrize(
@@ -26,7 +25,11 @@ def test_a_range_that_may_be_a_difference_is_refused() -> None:
 
 
 def test_both_places_of_patterns_are_read() -> None:
-    schema: Schema = {"pattern": "[&]", "patternProperties": {"[~]": {"type": "string"}}, "const": {"pattern": "[&]"}}
+    schema: dict[str, object] = {
+        "pattern": "[&]",
+        "patternProperties": {"[~]": {"type": "string"}},
+        "const": {"pattern": "[&]"},
+    }
 
     assert literal_classes(schema) == {
         "pattern": r"[\&]",
