@@ -21,6 +21,7 @@ EngineError
 └── ModelError              the model can't be served
     ├── ModelNotFound       no such folder, file or hub id
     ├── ModelUnsupported    a structure that this engine does not run, named
+    │   └── SettingUnusable what a setting asks for does not go with this model or machine
     ├── CacheTooSmall       the configured memory holds no useful cache
     ├── StatesTooLarge      the recurrent states of all sequences take more than the cache's memory
     └── CacheTooLarge       the configured cache is more than the memory that is free
@@ -162,6 +163,14 @@ class ModelNotFound(ModelError):
 
 class ModelUnsupported(ModelError):
     """A structure that this engine does not run, named in the message."""
+
+
+class SettingUnusable(ModelUnsupported):
+    """What a setting asks for does not go with this model or machine. `setting` is its name, as `model.kernels`."""
+
+    def __init__(self, message: str, *, setting: str) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 class CacheTooSmall(ModelError):

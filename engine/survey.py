@@ -32,6 +32,13 @@ class KernelSurvey:
 
 
 @dataclass(frozen=True, slots=True)
+class NotFetched:
+    """A hub id that is not on this machine yet."""
+
+    hub_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSurvey:
     """A model that could be served, as far as that can be told without reading its weights."""
 

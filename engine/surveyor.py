@@ -6,7 +6,7 @@ from pathlib import Path
 from config.settings import Settings
 from config.threads import let_threads_sleep
 from engine.cache.sizing import context_that_fits, plan_cache
-from engine.survey import KernelSurvey, ModelSurvey, TorchSurvey
+from engine.survey import KernelSurvey, ModelSurvey, NotFetched, TorchSurvey
 
 
 def survey_torch() -> TorchSurvey:
@@ -25,11 +25,10 @@ def survey_kernels() -> KernelSurvey:
     return try_kernels()
 
 
-def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | None:
+def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
     """Open the model that the settings name, check its structure and lay out its cache; blocking, some seconds.
 
-    Weights are not read and nothing is fetched: None is a hub id that is not on this machine yet. Raises ModelError's
-    subclasses, as `build` would.
+    Weights are not read and nothing is fetched. Raises ModelError's subclasses, as `build` would.
     """
     let_threads_sleep()
     from engine.model.assemble import assemble  # noqa: PLC0415
@@ -42,8 +41,9 @@ def survey_model(settings: Settings, *, progress: Callable[[str], None]) -> Mode
 
     paths = {name: path for name in ("path", "draft_path") if (path := getattr(settings.model, name)) is not None}
     found = {name: locate_here(path) for name, path in paths.items()}
-    if None in found.values():
-        return None
+    for name, path in paths.items():
+        if found[name] is None:
+            return NotFetched(path)
     here = settings.model_copy(update={"model": settings.model.model_copy(update=_texts(found))})
     opened = open_model(here.model, progress=progress)
     tokenizer = load_tokenizer(str(opened.path), chat_template=here.model.chat_template)

@@ -18,7 +18,7 @@ from engine.cache.reading import read_layout
 from engine.cache.sizing import context_that_fits
 from engine.cache.states import StateStorage
 from engine.cache.storage import KVStorage
-from engine.errors import ModelUnsupported
+from engine.errors import ModelUnsupported, SettingUnusable
 from engine.model.angles import Angles, make_angles
 from engine.model.encoding import Encoded
 from engine.model.forward import Forward
@@ -111,24 +111,23 @@ def _make_forward(
 
 
 def _tell_faults(verdict: Verdict, model_type: str, settings: ModelSettings, cache: CacheSettings) -> None:
-    """Say why a faster path does not run the model. Raises ModelUnsupported where the settings ask for the kernels."""
+    """Say why a faster path does not run the model. Raises SettingUnusable where the settings ask for the kernels."""
     faults = "; ".join(verdict.faults)
     if verdict.path.kernels is None:
         if settings.kernels != "auto":
-            raise ModelUnsupported(
-                f"model.kernels is {settings.kernels}, and {model_type} can't be served on it: {faults}"
-            )
+            asked = f"model.kernels is {settings.kernels}, and {model_type} can't be served on it"
+            raise SettingUnusable(f"{asked}: {faults}", setting="model.kernels")
         _check_torch(settings, cache, f", and they don't run {model_type}: {faults}")
     logger.warning("%s runs on a slower path (%s), since a faster one fails: %s", model_type, verdict.path, faults)
 
 
 def kernels_for(settings: ModelSettings, cache: CacheSettings) -> Kernels | None:
-    """The kernels to serve with; None is torch. Raises ModelUnsupported where the settings ask for more than that."""
+    """The kernels to serve with; None is torch. Raises SettingUnusable where the settings ask for more than that."""
     kernels = choose_kernels(settings.kernels)
     if kernels is not None and cache.block_size % LANES:
         if settings.kernels != "auto":
             asked = f"cache.block_size is {cache.block_size} and model.kernels {settings.kernels}"
-            raise ModelUnsupported(f"{asked}, which takes multiples of {LANES}")
+            raise SettingUnusable(f"{asked}, which takes multiples of {LANES}", setting="cache.block_size")
         logger.warning(
             "cache.block_size is %d, and the kernels take multiples of %d: the model runs on torch, several times "
             "slower, its weights in float32 unless model.weights says otherwise",
@@ -145,7 +144,7 @@ def _check_torch(settings: ModelSettings, cache: CacheSettings, besides: str = "
     for name, value in (("model.weights", settings.weights), ("cache.dtype", cache.dtype)):
         if value in ("int8", "int4"):
             without = besides or (", and model.kernels is torch" if settings.kernels == "torch" else "")
-            raise ModelUnsupported(f"{name} is {value}, which takes the native kernels{without}")
+            raise SettingUnusable(f"{name} is {value}, which takes the native kernels{without}", setting=name)
 
 
 def cache_dtype(settings: ModelSettings, cache: CacheSettings, kernels: Kernels | None) -> str:

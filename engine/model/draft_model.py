@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from config.settings import Settings
 from engine.cache.beside import with_rows_beside
-from engine.errors import ModelUnsupported
+from engine.errors import ModelError, ModelUnsupported, SettingUnusable
 from engine.model.assemble import Assembly, Sizes, assemble
 from engine.model.drafter import Drafter, make_drafter
 from engine.model.load import OpenedModel, open_model
@@ -35,23 +35,27 @@ class DraftModel:
 def open_draft_model(
     settings: Settings, target: Assembly, vocabulary: Vocabulary, *, progress: Callable[[str], None]
 ) -> DraftModel | None:
-    """The draft model that the settings name, if they name one; blocking. Raises ModelError."""
-    if settings.model.draft_path is None:
+    """The draft model that the settings name, if they name one; blocking. Raises SettingUnusable."""
+    path = settings.model.draft_path
+    if path is None:
         return None
-    own = settings.model.model_copy(update={"path": settings.model.draft_path, "name": None})
-    opened = open_model(own, progress=progress)
-    _compare(opened, target.vocabulary_size, vocabulary)
-    return DraftModel(opened, assemble(opened, own, settings.cache, progress=progress, drafts=True))
+    own = settings.model.model_copy(update={"path": path, "name": None})
+    try:
+        opened = open_model(own, progress=progress)
+        _compare(opened, target.vocabulary_size, vocabulary)
+        return DraftModel(opened, assemble(opened, own, settings.cache, progress=progress, drafts=True))
+    except ModelError as error:
+        raise SettingUnusable(f"the draft model {path}: {error}", setting="model.draft_path") from error
 
 
 def _compare(opened: OpenedModel, vocabulary_size: int, vocabulary: Vocabulary) -> None:
     """Raise ModelUnsupported unless each token is the same to both models."""
     if opened.config.vocab_size != vocabulary_size:
-        sizes = f"the draft model {opened.name} has {opened.config.vocab_size} tokens and the model {vocabulary_size}"
+        sizes = f"it has {opened.config.vocab_size} tokens and the model {vocabulary_size}"
         raise ModelUnsupported(f"{sizes}: they must share a tokenizer")
     own = load_tokenizer(str(opened.path)).vocabulary
     token = own.first_difference(vocabulary)
     if token is not None:
         here, there = (each.bytes_of(token, skip_special=False) for each in (own, vocabulary))
-        spelled = f"token {token} spells {here!r} to the draft model {opened.name} and {there!r} to the model"
+        spelled = f"token {token} spells {here!r} to it and {there!r} to the model"
         raise ModelUnsupported(f"{spelled}: they must share a tokenizer")

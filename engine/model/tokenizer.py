@@ -20,6 +20,7 @@ from engine.errors import (
     ModelUnsupported,
     NoChatTemplate,
     PromptError,
+    SettingUnusable,
     VariableReserved,
 )
 from engine.model.control import CUT, ControlTokens, clean
@@ -132,8 +133,9 @@ def load_tokenizer(path: str, *, chat_template: str | None = None, render_second
     a conversation.
 
     Raises:
-        ModelNotFound: there is no such model, or no such template file.
-        ModelUnsupported: a kind of tokenizer that is not known here, or a template that doesn't parse, or has no end.
+        ModelNotFound: there is no such model.
+        ModelUnsupported: a kind of tokenizer that is not known here.
+        SettingUnusable: no such template file, or one that doesn't parse, or has no end.
     """
     exists = Path(path).exists()
     if not exists and (path.endswith(".gguf") or not _HUB_ID.fullmatch(path)):
@@ -203,14 +205,18 @@ def _read_template(file: Path, source: PreTrainedTokenizerBase, render_seconds: 
         template = file.read_text(encoding="utf-8")
         within(render_seconds, partial(source.apply_chat_template, [message], chat_template=template, tokenize=False))
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelNotFound(f"no chat template from {file}: {_reason(error)}") from error
+        raise _unusable(f"no chat template from {file}: {_reason(error)}") from error
     except TemplateSyntaxError as error:
-        raise ModelUnsupported(f"the chat template {file} fails in line {error.lineno}: {_reason(error)}") from error
+        raise _unusable(f"the chat template {file} fails in line {error.lineno}: {_reason(error)}") from error
     except TookTooLong as error:
-        raise ModelUnsupported(f"the chat template {file} fails on a lone user's message: {error}") from error
+        raise _unusable(f"the chat template {file} fails on a lone user's message: {error}") from error
     except Exception as error:  # noqa: BLE001  # a template may refuse this conversation, not others
         logger.info("the chat template %s answers a lone user's message with: %s", file, _reason(error))
     return template
+
+
+def _unusable(message: str) -> SettingUnusable:
+    return SettingUnusable(message, setting="model.chat_template")
 
 
 @contextmanager

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol, TypeVar
 
+from config.errors import ConfigError
 from config.root import Root
 from config.settings import Settings
 from config.threads import told_threads
 from engine.errors import EngineError
-from engine.survey import KernelSurvey, ModelSurvey, TorchSurvey
+from engine.survey import KernelSurvey, ModelSurvey, NotFetched, TorchSurvey
 from engine.surveyor import survey_kernels, survey_model, survey_torch
 from server.doctor import serving, software
 from server.doctor.findings import Finding, Section
 from server.doctor.hardware import free_within, hardware
 from server.doctor.machine import Machine, read_machine
 from server.doctor.port import PortState, look_at
+from server.doctor.store import StoreState, look_at_file
+from server.tracing import import_traces
 from server.version import VERSION
 
 T = TypeVar("T")
@@ -33,10 +36,19 @@ def version_of(package: str) -> str | None:
         return None
 
 
+def missing_for_traces() -> str | None:
+    """What `serve` would say where the extra for traces is not installed."""
+    try:
+        import_traces()
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
 class SurveyModel(Protocol):
     """`engine.surveyor.survey_model`, or a test's."""
 
-    def __call__(self, settings: Settings, /, *, progress: Callable[[str], None]) -> ModelSurvey | None:
+    def __call__(self, settings: Settings, /, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
         """Look at a model."""
         ...
 
@@ -53,6 +65,8 @@ class Probes:
     kernels: Callable[[], KernelSurvey] = survey_kernels
     model: SurveyModel = survey_model
     port: Callable[[str, int, str | None], PortState] = look_at
+    store: Callable[[str], StoreState] = look_at_file
+    traces: Callable[[], str | None] = missing_for_traces
 
 
 def examine(settings: Settings, progress: Callable[[str], None], probes: Probes) -> list[Section]:
@@ -79,8 +93,13 @@ def examine(settings: Settings, progress: Callable[[str], None], probes: Probes)
 def _serving(settings: Settings, probes: Probes) -> Iterator[Finding]:
     server = settings.server
     key = server.api_keys[0].get_secret_value() if server.api_keys else None
-    yield serving.port(probes.port(server.host, server.port, key), settings)
+    state = probes.port(server.host, server.port, key)
+    yield serving.port(state, settings)
     yield from serving.keys(settings)
+    if server.store_path is not None:
+        yield serving.store(probes.store(server.store_path), settings, beside=state.version is not None)
+    if server.traces:
+        yield serving.traces(probes.traces())
 
 
 def _model(
@@ -90,13 +109,15 @@ def _model(
     if name == NO_MODEL:
         return serving.no_model()
     if isinstance(kernels, str):
-        return serving.refused(name, kernels)
+        return serving.refused(name, kernels, "Nothing can be computed without torch.")
     progress("looking at the model")
     try:
         found = probes.model(settings, progress=progress)
     except (EngineError, OSError) as error:
-        return serving.refused(name, str(error))
-    return serving.not_fetched(name) if found is None else serving.model(found, settings, free_within(machine))
+        return serving.refused(name, str(error), serving.advice_on(error, settings))
+    if isinstance(found, NotFetched):
+        return serving.not_fetched(found.hub_id)
+    return serving.model(found, settings, free_within(machine))
 
 
 def _asked(probe: Callable[[], T]) -> T | str:

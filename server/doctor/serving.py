@@ -1,14 +1,19 @@
-"""Serving: whether the port is to be had, and how the model and its cache fit this machine."""
+"""Serving: whether the port and the store are to be had, and how the model and its cache fit this machine."""
 
 from collections.abc import Iterator
 
+from config.catalogue import SETTINGS
+from config.flags import SHORT
 from config.settings import Settings
+from engine.errors import CacheTooLarge, CacheTooSmall, SettingUnusable, StatesTooLarge
 from engine.survey import ModelSurvey
 from server.doctor.findings import NOT_KNOWN, Finding, Grade, bytes_told
 from server.doctor.port import PortState
+from server.doctor.store import StoreState
 
 STEP_BYTES = 512 << 20  # what Python, torch and a step's buffers take beside weights and cache, about
 LOADED_FULL = 0.9  # of the memory that is free
+ANOTHER_MODEL = "Name another model or path; README.md lists what is served."
 
 
 def port(state: PortState, settings: Settings) -> Finding:
@@ -33,6 +38,25 @@ def keys(settings: Settings) -> Iterator[Finding]:
         yield Finding("keys", f"none, and {server.host} is reached from other machines", Grade.WARNING, advice)
 
 
+def store(state: StoreState, settings: Settings, *, beside: bool) -> Finding:
+    """Whether responses can be kept in the file that is named; `beside`: a Tidemark serves at this port."""
+    path = settings.server.store_path
+    if state.fault is None:
+        return Finding("store", f"responses are kept in {path}")
+    text = f"responses can't be kept in {path}: {state.fault}"
+    if state.held:
+        advice = "A second server needs a file of its own: --server-store-path."
+        return Finding("store", text, Grade.NOTE if beside else Grade.FAULT, advice)
+    return Finding("store", text, Grade.FAULT, "Give another --server-store-path, or leave it out.")
+
+
+def traces(missing: str | None) -> Finding:
+    """Whether requests can be traced, which was asked for; `missing` is what serving would say."""
+    if missing is None:
+        return Finding("traces", "of each request, to an OpenTelemetry collector")
+    return Finding("traces", missing, Grade.FAULT, "Install the extra, or leave --otel out.")
+
+
 def no_model() -> Iterator[Finding]:
     """None was named."""
     yield Finding(
@@ -40,11 +64,25 @@ def no_model() -> Iterator[Finding]:
     )
 
 
-def refused(name: str, reason: str) -> Iterator[Finding]:
+def refused(name: str, reason: str, advice: str = ANOTHER_MODEL) -> Iterator[Finding]:
     """The engine would not serve it."""
-    yield Finding(
-        "model", f"{name}: {reason}", Grade.FAULT, "Name another model or path; README.md lists what is served."
-    )
+    yield Finding("model", f"{name}: {reason}", Grade.FAULT, advice)
+
+
+def advice_on(error: Exception, settings: Settings) -> str:
+    """What to change where the engine refuses a model, or what was asked for with it."""
+    size = "--cache-memory" if settings.cache.num_blocks is None else "--num-blocks"
+    match error:
+        case SettingUnusable(setting=setting):
+            return f"Give another {SHORT.get(setting, SETTINGS[setting].flag)}, or leave it out."
+        case CacheTooSmall():
+            return f"Raise {size}."
+        case CacheTooLarge():
+            return f"Lower {size}, or leave it out."
+        case StatesTooLarge():
+            return f"Raise {size}, or lower --max-sequences or --cache-checkpoint-bytes."
+        case _:
+            return ANOTHER_MODEL
 
 
 def not_fetched(name: str) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import pytest
 from config.settings import Settings
 from engine.build import build
 from engine.errors import ModelError, ModelNotFound
+from engine.survey import ModelSurvey, NotFetched
 from engine.surveyor import survey_kernels, survey_model, survey_torch
 from tests.tiny import make_tiny_model_folder
 
@@ -31,7 +32,7 @@ def test_a_model_is_surveyed_as_it_would_be_built(folder: Path) -> None:
     found = survey_model(settings(path=str(folder)), progress=told.append)
     info = build(settings(path=str(folder)), progress=silent).engine.info
 
-    assert found is not None
+    assert isinstance(found, ModelSurvey)
     assert (found.architecture, found.runs_on) == (info.architecture, info.runs_on)
     assert (found.context_length, found.model_context_length) == (info.context_length, info.model_context_length)
     assert found.cache_bytes == info.cache.num_bytes
@@ -43,8 +44,8 @@ def test_a_draft_model_is_surveyed_with_it(folder: Path) -> None:
     alone = survey_model(settings(path=str(folder)), progress=silent)
     both = survey_model(settings(path=str(folder), draft_path=str(folder)), progress=silent)
 
-    assert alone is not None
-    assert both is not None
+    assert isinstance(alone, ModelSurvey)
+    assert isinstance(both, ModelSurvey)
     assert both.weight_bytes == 2 * alone.weight_bytes
     assert both.cache_bytes == 2 * alone.cache_bytes
     assert replace(both, weight_bytes=0, cache_bytes=0, context_length=0) == replace(
@@ -55,7 +56,8 @@ def test_a_draft_model_is_surveyed_with_it(folder: Path) -> None:
 def test_a_hub_id_that_is_not_here_is_not_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert survey_model(settings(path="nobody/never-fetched"), progress=silent) is None
+    for model in ({"path": "nobody/never-fetched"}, {"path": "here.gguf", "draft_path": "nobody/never-fetched"}):
+        assert survey_model(settings(**model), progress=silent) == NotFetched("nobody/never-fetched")
 
 
 @pytest.mark.parametrize(

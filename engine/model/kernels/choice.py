@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import ModelUnsupported
+from engine.errors import SettingUnusable
 from engine.model.kernels.library import library
 from engine.model.kernels.native import Level, Library
 
@@ -29,7 +29,7 @@ class Kernels:
 
 
 def choose_kernels(choice: Choice) -> Kernels | None:
-    """The kernels to use; None is torch. Raises ModelUnsupported where the level asked for is not to be had."""
+    """The kernels to use; None is torch. Raises SettingUnusable where the level asked for is not to be had."""
     if choice == "torch":
         return None
     loaded = library()
@@ -39,5 +39,5 @@ def choose_kernels(choice: Choice) -> Kernels | None:
     wanted = Level[choice.upper()]
     if loaded is None or wanted not in levels:
         have = ", ".join(["torch", *(level.name.lower() for level in levels)])
-        raise ModelUnsupported(f"model.kernels is {choice}, and here are {have}")
+        raise SettingUnusable(f"model.kernels is {choice}, and here are {have}", setting="model.kernels")
     return Kernels(loaded, wanted)

@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, MambaConfig, MambaForCau
 
 from config.settings import Settings
 from engine.cache.layout import Reach
-from engine.errors import ModelNotFound, ModelUnsupported
+from engine.errors import ModelUnsupported, SettingUnusable
 from engine.model.assemble import Assembly, Sizes, assemble
 from engine.model.draft_model import DraftModel, open_draft_model
 from engine.model.load import open_model
@@ -106,7 +106,7 @@ def test_another_tokenizer_is_refused_with_the_first_token_that_differs(folder: 
     vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
     file.write_text(json.dumps(tokenizer))
 
-    with pytest.raises(ModelUnsupported, match=r"spells b'b' to the draft model .* and b'a' to the model"):
+    with pytest.raises(ModelUnsupported, match=r"draft model .* spells b'b' to it and b'a' to the model"):
         opened(folder, tmp_path)
 
 
@@ -120,5 +120,7 @@ def test_a_recurrent_one_is_refused_by_its_kind(folder: Path, tmp_path: Path) ->
 
 
 def test_one_that_is_not_there_is_named(folder: Path) -> None:
-    with pytest.raises(ModelNotFound, match="nowhere"):
+    with pytest.raises(SettingUnusable, match=r"the draft model .*nowhere: there is no folder or file") as refused:
         opened(folder, folder / "nowhere")
+
+    assert refused.value.setting == "model.draft_path"

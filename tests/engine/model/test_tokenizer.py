@@ -13,6 +13,7 @@ from engine.errors import (
     ModelUnsupported,
     NoChatTemplate,
     PromptError,
+    SettingUnusable,
     VariableReserved,
 )
 from engine.model.pieces import vocabulary_of
@@ -498,7 +499,7 @@ def test_a_template_that_writes_more_than_a_body_can_hold_fails(tiny: Path, tmp_
 
 
 def test_a_missing_template_file_is_named(tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFound, match="no-template"):
+    with pytest.raises(SettingUnusable, match="no-template"):
         load(tiny, chat_template=str(tmp_path / "no-template"))
 
 

@@ -1,20 +1,22 @@
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from config.settings import Settings
-from engine.errors import ModelUnsupported
-from engine.survey import KernelSurvey, ModelSurvey, TorchSurvey
-from server.doctor.examine import Probes, examine, version_of
+from engine.errors import ModelUnsupported, SettingUnusable
+from engine.survey import KernelSurvey, ModelSurvey, NotFetched, TorchSurvey
+from server.doctor.examine import Probes, examine, missing_for_traces, version_of
 from server.doctor.findings import Finding, Grade
 from server.doctor.port import PortState
+from server.doctor.store import StoreState
 from tests.server.doctor.machines import MACHINE, settings
 from tests.server.doctor.test_serving import SURVEY
 from tests.server.doctor.test_software import KERNELS, TORCH
 
 
-def found(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | None:
+def found(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
     progress("looking closely")
     return SURVEY
 
@@ -69,7 +71,7 @@ def test_without_a_model_that_is_noted() -> None:
 
 
 def test_a_model_that_is_refused_says_why() -> None:
-    def refuse(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | None:
+    def refuse(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
         raise ModelUnsupported("bloom can't be served: its attention uses ALiBi")
 
     finding = examined(settings("x"), replace(PROBES, model=refuse))["model"]["model"]
@@ -78,10 +80,49 @@ def test_a_model_that_is_refused_says_why() -> None:
 
 
 def test_a_model_that_is_not_here_is_noted() -> None:
-    def elsewhere(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | None:
-        return None
+    def elsewhere(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
+        return NotFetched("org/x")
 
     assert examined(settings("org/x"), replace(PROBES, model=elsewhere))["model"]["model"].grade is Grade.NOTE
+
+
+def test_a_setting_that_does_not_go_with_the_model_is_named_by_its_flag() -> None:
+    def refuse(_settings: Settings, *, progress: Callable[[str], None]) -> ModelSurvey | NotFetched:
+        raise SettingUnusable("the draft model /nosuch: there is no folder", setting="model.draft_path")
+
+    finding = examined(settings("x"), replace(PROBES, model=refuse))["model"]["model"]
+
+    assert (finding.grade, finding.advice) == (Grade.FAULT, "Give another --draft-model, or leave it out.")
+
+
+def test_the_store_and_the_traces_are_looked_at_where_they_are_asked_for() -> None:
+    probes = replace(PROBES, store=lambda path: StoreState(f"no {path}"), traces=lambda: "not installed")
+
+    asked = examined(settings(server={"store_path": "/f", "traces": True}), probes)["serving"]
+
+    assert set(examined(settings(), probes)["serving"]) == {"port"}
+    assert (asked["store"].grade, asked["traces"].grade) == (Grade.FAULT, Grade.FAULT)
+
+
+def test_a_store_that_a_server_at_this_port_has_is_no_fault() -> None:
+    held = replace(PROBES, store=lambda _: StoreState("database is locked", held=True))
+    beside = replace(held, port=lambda _host, _port, _key: PortState("in use", "0.1.0"))
+
+    grades = [
+        examined(settings(server={"store_path": "/f"}), each)["serving"]["store"].grade for each in (held, beside)
+    ]
+
+    assert grades == [Grade.FAULT, Grade.NOTE]
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing_for_traces() is None
+
+    monkeypatch.delitem(sys.modules, "server.traces", raising=False)
+    for name in ("opentelemetry.sdk", "opentelemetry.sdk.resources"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    assert "needs the extra otel" in (missing_for_traces() or "")
 
 
 def test_a_broken_torch_is_a_finding_and_no_traceback() -> None:
@@ -95,6 +136,7 @@ def test_a_broken_torch_is_a_finding_and_no_traceback() -> None:
     )
     assert sections["kernels"]["library"].grade is Grade.FAULT
     assert sections["model"]["model"].grade is Grade.FAULT
+    assert "torch" in sections["model"]["model"].advice
 
 
 def test_kernels_that_break_are_a_finding() -> None:

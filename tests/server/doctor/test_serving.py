@@ -2,10 +2,19 @@ from dataclasses import replace
 
 import pytest
 
+from engine.errors import (
+    CacheTooLarge,
+    CacheTooSmall,
+    EngineError,
+    ModelNotFound,
+    SettingUnusable,
+    StatesTooLarge,
+)
 from engine.survey import ModelSurvey
 from server.doctor.findings import Finding, Grade
 from server.doctor.port import PortState
-from server.doctor.serving import keys, model, no_model, not_fetched, port, refused
+from server.doctor.serving import advice_on, keys, model, no_model, not_fetched, port, refused, store, traces
+from server.doctor.store import StoreState
 from tests.server.doctor.machines import GIB, settings
 
 SURVEY = ModelSurvey(
@@ -94,3 +103,31 @@ def test_a_model_that_is_refused_prevents_serving_and_one_that_is_elsewhere_does
     assert next(refused("x", "bloom can't be served")).grade is Grade.FAULT
     assert next(not_fetched("org/x")).grade is Grade.NOTE
     assert next(no_model()).grade is Grade.NOTE
+
+
+SMALL = CacheTooSmall(cache_bytes=1, block_bytes=1, min_blocks=4)
+LARGE = CacheTooLarge(cache_bytes=2, free_bytes=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "cache", "words"),
+    [
+        (SMALL, {"num_blocks": 1}, "Raise --num-blocks"),
+        (SMALL, {}, "Raise --cache-memory"),
+        (LARGE, {"memory_bytes": "900GiB"}, "Lower --cache-memory"),
+        (LARGE, {"num_blocks": 10_000}, "Lower --num-blocks"),
+        (StatesTooLarge(num_slots=1, slot_bytes=2, cache_bytes=1), {}, "lower --max-sequences"),
+        (SettingUnusable("", setting="model.chat_template"), {}, "--chat-template"),
+        (SettingUnusable("", setting="cache.dtype"), {}, "--cache-dtype"),
+        (ModelNotFound(""), {}, "another model"),
+    ],
+)
+def test_the_advice_names_the_flag_that_is_at_fault(error: EngineError, cache: dict[str, object], words: str) -> None:
+    assert words in advice_on(error, settings("x.gguf", cache=cache))
+
+
+def test_a_store_and_traces_that_are_to_be_had_are_told() -> None:
+    asked = settings(server={"store_path": "kept"})
+
+    assert store(StoreState(), asked, beside=False) == Finding("store", "responses are kept in kept")
+    assert traces(None).grade is Grade.OK
