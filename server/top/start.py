@@ -14,6 +14,7 @@ from server.terminal.client import ChatError, Client
 from server.top.draw import Look, draw
 from server.top.follow import Follower
 from server.top.keys import Keys
+from server.top.leave import put_back_at_a_signal
 from server.top.story import Frame
 from server.top.view import View
 
@@ -65,7 +66,7 @@ def _show(client: Client, source: TextIO, terminal: Terminal, waits: Callable[[s
     """The live view, until somebody leaves. Raises ChatError where the server can't be watched."""
     keys, view = Keys(source.fileno()), View()
     follower = Follower(client, every=EVERY_SECONDS, clock=time.monotonic, tells=keys.wake)
-    with follower.following(), keys.pressed():
+    with follower.following(), put_back_at_a_signal(source.fileno(), terminal.file.fileno()), keys.pressed():
         try:
             follower.first(waits)
             with Live(console=terminal, screen=True, auto_refresh=False) as live:

@@ -27,6 +27,11 @@ class Terminal:
     def resize(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
+    def echoes(self) -> bool:
+        """Whether what is typed is shown, and comes line by line."""
+        modes = termios.tcgetattr(self._end)[3]
+        return bool(modes & termios.ECHO and modes & termios.ICANON)
+
     def until(self, mark: str) -> str:
         """What is shown up to a mark."""
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGHUP, SIGTERM, Signals
 
 import httpx
 import pytest
@@ -120,6 +120,22 @@ def test_an_interrupt_leaves_too(server: httpx.Client) -> None:
         code = process.wait(PATIENCE_SECONDS)
 
     assert code == 0
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+@pytest.mark.usefixtures("hangups_heard")
+def test_a_signal_leaves_the_terminal_as_it_was(server: httpx.Client, number: Signals) -> None:
+    with at_terminal(["env", "TERM=xterm", *command(str(server.base_url))]) as (seen, process):
+        seen.until("\x1b[?1049h")
+        seen.until("q leaves")
+        watched = seen.echoes()
+        process.send_signal(number)
+        seen.until("\x1b[?25h\x1b[?1049l")
+        code = process.wait(PATIENCE_SECONDS)
+        left = seen.echoes()
+
+    assert (watched, left) == (False, True)
+    assert code == 128 + number
 
 
 def test_a_server_that_starts_again_is_watched_again() -> None:
