@@ -9,14 +9,17 @@ import resource
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from engine.errors import GrammarRefused
 from engine.grammar.guidance import Guidance, guidance_of
 from engine.grammar.trial import Fault
 from engine.request import Grammar
 
-MAX_BYTES = 1 << 30  # of addresses: the interpreter and 49,152 tokens take a tenth of it
+MAX_BYTES = 1 << 29  # of addresses: the interpreter and 49,152 tokens take a quarter, 262,144 take two fifths
+FIRST_TO_END = Path("/proc/self/oom_score_adj")  # where memory runs out it is not the server that ends
 STACK_BYTES = 3 << 19  # less than any thread has that compiles the grammar later, so what fits here fits there
 
 
@@ -24,6 +27,8 @@ def main() -> None:
     """Answer in a thread of a small stack until the connection ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):
+        FIRST_TO_END.write_text("1000")
     connection = Connection(int(sys.argv[1]))
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=answer, args=(connection, _limit_seconds))
