@@ -82,10 +82,10 @@ def _open_paths(settings: ServerSettings) -> frozenset[str]:
 
 
 def _read(service: Service) -> Reading:
-    loaded = service.model
+    loaded, requests, guesses = service.model, service.requests.view(), service.settings.model.draft_path is not None
     if loaded is None:
         name = service.settings.model.served_name
-        return Reading(name, service.state, cache=None, snapshot=None, requests=service.requests.view())
+        return Reading(name, service.state, cache=None, snapshot=None, requests=requests, guesses=guesses)
     info = loaded.engine.info
     snapshot = loaded.engine.look().snapshot  # which leaves out the tables, as every scrape would
-    return Reading(info.name, service.state, info.cache, snapshot, service.requests.view())
+    return Reading(info.name, service.state, info.cache, snapshot, requests, guesses)

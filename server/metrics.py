@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -14,13 +14,14 @@ from prometheus_client.registry import Collector
 
 from engine.errors import RequestRefused
 from engine.stats import SECONDS, BlockCounts, CacheInfo, DraftCounts, Histogram, PaceView, Snapshot, Stats
+from engine.step import GUESSING
 from server.families import Families, usage_ratio
 from server.recorder import RequestsView
 from server.service import State
 from server.vllm_metrics import vllm_families
 
 # What a scrape shows at zero before it first happens.
-STAGES = ("plan", "execute", "commit", "publish")
+STAGES = ("plan", "execute", "model", "masks", "sample", "commit", "publish")
 ROLLBACKS = ("preempted", "parked", "step_failed", "stale", "rejected")
 GRAMMARS = ("compiled", "cached", "refused")
 DRAFTERS = ("prompt_lookup", "prediction", "draft_model", "grammar")
@@ -28,13 +29,17 @@ DRAFTERS = ("prompt_lookup", "prediction", "draft_model", "grammar")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that one scrape shows, read at one moment; `cache` and `snapshot` are None while the model loads."""
+    """All that one scrape shows, read at one moment; `cache` and `snapshot` are None while the model loads.
+
+    `guesses`: there is a draft model.
+    """
 
     model: str
     state: State
     cache: CacheInfo | None
     snapshot: Snapshot | None
     requests: RequestsView
+    guesses: bool = False
 
 
 class Metrics:
@@ -78,7 +83,7 @@ class _Collector(Collector):
         yield from _prefix_and_drafts(families, snapshot)
         yield from _requests(families, snapshot, reading.requests)
         yield from _grammars(families, snapshot)
-        yield from _timings(families, snapshot)
+        yield from _timings(families, snapshot, (*STAGES, GUESSING) if reading.guesses else STAGES)
         yield from _pace(families, snapshot.pace)
         yield from _sizes(families, snapshot, reading.requests)
         if self._vllm_names:
@@ -182,13 +187,13 @@ def _grammars(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
     yield families.histogram("grammar_compile_seconds", text, snapshot.grammar_seconds)
 
 
-def _timings(families: Families, snapshot: Snapshot) -> Iterator[Metric]:
+def _timings(families: Families, snapshot: Snapshot, stages: Iterable[str]) -> Iterator[Metric]:
     first, gaps = snapshot.time_to_first_token, snapshot.inter_token_latency
     yield families.histogram("time_to_first_token_seconds", "From arrival to the first output.", first)
     yield families.histogram("inter_token_latency_seconds", "Between two outputs of a sequence.", gaps)
     yield families.histogram("request_queue_seconds", "From arrival to the first admission.", snapshot.queue)
-    stages = dict.fromkeys(STAGES, Histogram(SECONDS).view()) | snapshot.step_seconds
-    yield families.histograms("step_seconds", "Time of a step, by stage.", "stage", stages)
+    seconds = dict.fromkeys(stages, Histogram(SECONDS).view()) | snapshot.step_seconds
+    yield families.histograms("step_seconds", "Time of a step, by stage.", "stage", seconds)
 
 
 def _pace(families: Families, pace: PaceView) -> Iterator[Metric]:

@@ -286,6 +286,16 @@ def test_a_histogram_is_cumulative_and_ends_with_everything() -> None:
     assert one(samples, "tidemark_request_queue_seconds_sum") == 8.1
 
 
+@pytest.mark.parametrize("guesses", [False, True])
+def test_every_stage_of_a_step_is_there_before_the_first_step(*, guesses: bool) -> None:
+    samples = scrape(replace(reading(), guesses=guesses))
+
+    stages = {dict(labels)["stage"] for name, labels in samples if name == "tidemark_step_seconds_count"}
+    assert stages == {"plan", "execute", "model", "masks", "sample", "commit", "publish"} | (
+        {"guess"} if guesses else set()
+    )
+
+
 def test_a_request_is_counted_under_its_endpoint_and_outcome() -> None:
     recorder = RequestMetrics()
     recorder.observe(
