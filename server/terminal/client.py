@@ -95,7 +95,7 @@ class Client:
         try:
             answer = self._send(connection, method, path, body, headers or {}, silence)
             if answer.status != HTTPStatus.OK:
-                raise _refusal(answer)
+                raise self._refusal(answer)
             yield answer
         finally:
             connection.close()
@@ -120,6 +120,15 @@ class Client:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise NoServer(f"no server answers at {self.url} ({reason.lower()}); `tidemark serve` starts one") from None
 
+    def _refusal(self, answer: HTTPResponse) -> Refused:
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return _refusal(answer)
+        if "authorization" in self._headers:
+            why = "the server does not know this key: give another"
+        else:
+            why = "the server asks for a key: give"
+        return Refused(f"{why} --api-key or TIDEMARK_SERVER__API_KEYS", status=answer.status)
+
 
 def _is_port(parts: SplitResult) -> bool:
     try:
@@ -137,8 +146,6 @@ def _lines(answer: HTTPResponse) -> Iterator[bytes]:
 
 def _refusal(answer: HTTPResponse) -> Refused:
     status = answer.status
-    if status == HTTPStatus.UNAUTHORIZED:
-        return Refused("the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS", status=status)
     try:
         error: Any = json.loads(answer.read(MAX_ERROR_BYTES))["error"]
         message, code = str(error["message"]), error.get("code")

@@ -13,7 +13,7 @@ from server.top.story import Frame, Story
 
 RETRY_SECONDS = 1.0
 COME_BACK = frozenset({"model_loading", "too_many_watchers", "draining", "engine_stopped"})  # refusals that pass
-NO_WATCHING = 404  # of a server that is older than what is asked
+NO_WATCHING = 404  # of another program's server, or of one that is older than what is asked
 WORDS = {"draining": "the server is ending", "engine_stopped": "the engine has stopped"}
 
 
@@ -113,15 +113,15 @@ class Follower:
         if passes or (isinstance(error, NoServer) and self._came.is_set()):
             self._notice = f"{error}; trying again"
             return
-        self._failure = _told(error)
+        self._failure = self._told(error)
         self._came.set()
         self._tells()
 
-
-def _told(error: ChatError) -> ChatError:
-    if isinstance(error, Refused) and error.status == NO_WATCHING:
-        return ChatError("this server can't be watched: it is older than `tidemark top`")
-    return error
+    def _told(self, error: ChatError) -> ChatError:
+        if isinstance(error, Refused) and error.status == NO_WATCHING:
+            who = "perhaps it is no Tidemark, or one that is older than `tidemark top`"
+            return ChatError(f"what answers at {self._client.url} can't be watched: {who}")
+        return error
 
 
 def _reason(event: Received) -> str:

@@ -73,7 +73,10 @@ def test_a_wrong_key_is_one_line(url: str) -> None:
     done = piped(command(url, key="wrong"))
 
     assert done.returncode == 1
-    assert done.stderr == "tidemark: the server asks for a key: give --api-key or TIDEMARK_SERVER__API_KEYS\n"
+    assert (
+        done.stderr
+        == "tidemark: the server does not know this key: give another --api-key or TIDEMARK_SERVER__API_KEYS\n"
+    )
 
 
 @contextmanager

@@ -182,3 +182,11 @@ def test_a_server_is_watched_by_events_with_names() -> None:
         assert list(got) == [Received("{}", name="snapshot"), Received("x", name="end"), Received("y")]
 
     assert server.asked[0].line == "GET /ledger/events?every=0.25 HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("key", "why"), [(None, "the server asks for a key: give --api-key"), ("k", "the server does not know this key")]
+)
+def test_whether_a_key_is_missing_or_wrong_is_told(key: str | None, why: str) -> None:
+    with serving(error("no", status="401 X")) as server, pytest.raises(Refused, match=why):
+        Client(server.url, key).models()

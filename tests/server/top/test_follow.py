@@ -107,8 +107,11 @@ def test_a_server_that_loads_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("refusal", "why"),
     [
-        (error("no", status="401 X"), "the server asks for a key"),
-        (error("no such path", status="404 X"), "this server can't be watched: it is older than"),
+        (error("no", status="401 X"), "the server does not know this key"),
+        (
+            error("no such path", status="404 X"),
+            "can't be watched: perhaps it is no Tidemark, or one that is older than",
+        ),
         (error("wrong", status="400 X"), "wrong"),
         (snapshots({"steps": 3}), "does not tell what `tidemark top` shows"),
         (snapshots(lines="event: snapshot\ndata: {\n\n"), "property name"),
