@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -23,8 +24,8 @@ from server.console import Console
 from server.logs import open_log, open_output
 from server.serve import leave_at_once, load_failure, serve
 from server.terminal.client import Client
+from server.terminal.settings import SETTINGS, read_setting
 from server.terminal.start import Wanted, start
-from server.terminal.talk import SETTINGS
 from server.trace import MAX_PROMPTS, TraceOptions, trace
 from server.tracing import tracing
 from server.version import VERSION
@@ -107,10 +108,11 @@ def _add_chat(parser: argparse.ArgumentParser) -> None:
     add_client_flags(parser)
     parser.add_argument("--model", metavar="NAME", help="the name to ask for (default the first that is served)")
     parser.add_argument("--system", metavar="TEXT", default="", help="the system text")
-    for name, kind in SETTINGS.items():
+    for name, number in SETTINGS.items():
         parser.add_argument(
-            "--" + name.replace("_", "-"), dest=f"set.{name}", metavar=kind.__name__.upper(), help="as in the API"
-        )
+            "--" + name.replace("_", "-"), dest=f"set.{name}", type=partial(_setting, name),
+            metavar="TEXT" if number is None else "NUMBER", help="as in the API" if number is None else number.allowed,
+        )  # fmt: skip
     parser.set_defaults(command=_chat)
 
 
@@ -150,6 +152,14 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1, got {text!r}")
     return int(text)
+
+
+def _setting(name: str, text: str) -> str:
+    try:
+        read_setting(name, text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
+    return text
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:

@@ -10,7 +10,8 @@ from server.terminal.client import ChatError
 from server.terminal.counts import Counts, told, told_of_all
 from server.terminal.lines import next_question
 from server.terminal.screen import Screen
-from server.terminal.talk import SETTINGS, UNSET, Talk
+from server.terminal.settings import SETTINGS, UNSET
+from server.terminal.talk import Talk
 
 SLASH = "/"
 

@@ -5,23 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from server.terminal.client import ChatError, Json
-
-# How a setting of a question is spelled at the terminal. The server says which values it takes.
-SETTINGS: dict[str, type[int] | type[float] | type[str]] = {
-    "temperature": float,
-    "top_p": float,
-    "top_k": int,
-    "min_p": float,
-    "max_tokens": int,
-    "seed": int,
-    "stop": str,
-    "presence_penalty": float,
-    "frequency_penalty": float,
-    "repetition_penalty": float,
-    "max_draft_tokens": int,
-    "reasoning_effort": str,
-}
-UNSET = "none"
+from server.terminal.settings import SETTINGS, UNSET, read_setting
 
 
 @dataclass(slots=True)
@@ -69,24 +53,24 @@ class Talk:
         Raises:
             ChatError: there is no such setting.
         """
-        _kind(name)
+        _check_known(name)
         return str(self.settings.get(name, UNSET))
 
     def set(self, name: str, text: str) -> None:
         """Change one setting; `none` takes it back.
 
         Raises:
-            ChatError: there is no such setting, or the text is no value of its kind.
+            ChatError: there is no such setting, or the text is no value of it.
         """
-        kind = _kind(name)
-        if text == UNSET:
-            self.settings.pop(name, None)
-            return
+        _check_known(name)
         try:
-            self.settings[name] = kind(text)
-        except ValueError:
-            noun = "an integer" if kind is int else "a number"
-            raise ChatError(f"{name} must be {noun}, or {UNSET}") from None
+            value = read_setting(name, text)
+        except ValueError as error:
+            raise ChatError(f"{name} {error}") from None
+        if value is None:
+            self.settings.pop(name, None)
+        else:
+            self.settings[name] = value
 
     def save(self, path: Path) -> None:
         """Write everything but the model to a file.
@@ -119,7 +103,6 @@ class Talk:
         self.system, self.settings, self.messages = system, settings, messages
 
 
-def _kind(name: str) -> type[int] | type[float] | type[str]:
+def _check_known(name: str) -> None:
     if name not in SETTINGS:
         raise ChatError(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
-    return SETTINGS[name]

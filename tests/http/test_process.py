@@ -355,6 +355,11 @@ def test_an_address_that_is_not_ours_is_one_line_and_exit_1() -> None:
         (["serve"], "model.path"),
         (["trace", "hi"], "model.path"),
         (["trace", "hi", "--max-tokens", "0"], "--max-tokens"),
+        (["chat", "--temperature", "9"], "argument --temperature: must be a number from 0 to 2, or none, got '9'\n"),
+        (
+            ["chat", "--max-tokens", "1.5"],
+            "argument --max-tokens: must be an integer of at least 1, or none, got '1.5'\n",
+        ),
         ([], "COMMAND"),
     ],
 )

@@ -44,10 +44,18 @@ def test_a_pipe_asks_one_question_a_line(url: str) -> None:
 
 
 def test_a_question_that_is_refused_is_exit_1_and_the_others_are_answered(url: str) -> None:
-    done = piped(command(url, "--max-tokens", "5"), "/set temperature 7\nhello\n/set temperature none\nhello\n")
+    done = piped(command(url, "--max-tokens", "5"), f"/set stop {'x' * 3000}\nhello\n/set stop none\nhello\n")
 
     assert len(done.stdout) == 6
-    assert done.stderr == "tidemark: temperature: must be less than or equal to 2, not 7.0\n"
+    assert done.stderr == "tidemark: stop: must have at most 2048 characters\n"
+    assert done.returncode == 1
+
+
+def test_a_setting_that_is_refused_is_exit_1_and_stays_as_it_was(url: str) -> None:
+    done = piped(command(url, "--max-tokens", "5"), "/set temperature 7\nhello\n")
+
+    assert len(done.stdout) == 6
+    assert done.stderr == "tidemark: temperature must be a number from 0 to 2, or none\n"
     assert done.returncode == 1
 
 
@@ -57,7 +65,6 @@ def test_a_question_that_is_refused_is_exit_1_and_the_others_are_answered(url: s
         (["--model", "nope"], 1, "no such model"),
         (["--url", "http://127.0.0.1:9"], 1, "no server answers at http://127.0.0.1:9 "),
         (["--url", "nowhere"], 2, "--url: 'nowhere' is no address"),
-        (["--seed", "x"], 1, "seed must be an integer"),
         (["--config", "/nowhere.toml"], 2, "/nowhere.toml: the settings can't be read"),
     ],
 )

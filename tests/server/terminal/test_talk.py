@@ -89,8 +89,8 @@ def test_a_setting_can_be_taken_back() -> None:
     ("name", "text", "why"),
     [
         ("warmth", "1", "no setting 'warmth'"),
-        ("seed", "1.5", "must be an integer"),
-        ("temperature", "hot", "must be a number"),
+        ("seed", "1.5", "seed must be an integer from "),
+        ("temperature", "hot", "temperature must be a number from 0 to 2, or none"),
     ],
 )
 def test_what_is_no_setting_is_refused(name: str, text: str, why: str) -> None:
