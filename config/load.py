@@ -52,8 +52,8 @@ def resolve(
     Raises:
         ConfigError: with one line for each wrong value.
     """
-    path: str | None = namespace.config or environ.get(FILE_VARIABLE)
-    file = _from_file(Path(path)) if path else {}
+    path = _path_of_file(namespace.config, environ)
+    file = {} if path is None else _from_file(path)
     layers = (given_by(namespace), _from_environment(environ), file, assumed or {})  # the highest first
     strangers = [line for layer in layers for line in unknown(layer)]
     if strangers:
@@ -86,6 +86,14 @@ def _from_environment(environ: Mapping[str, str]) -> Layer:
         known: Given(SETTINGS[known].parse(ours[name]) if known in SETTINGS else ours[name], name)
         for name, known in dotted.items()
     }
+
+
+def _path_of_file(flag: str | None, environ: Mapping[str, str]) -> Path | None:
+    """An empty variable names no file: so it is unset where an image sets it."""
+    if flag == "":
+        raise ConfigError("--config: must be the path of a TOML file, got ''")
+    path = environ.get(FILE_VARIABLE) if flag is None else flag
+    return Path(path) if path else None
 
 
 def _from_file(path: Path) -> Layer:

@@ -84,6 +84,18 @@ def test_the_file_may_be_named_by_a_variable_and_a_flag_wins(tmp_path: Path) -> 
     assert load(["m", "--config", str(flagged)], environ).settings.server.port == 2
 
 
+def test_an_empty_name_of_a_file_is_refused_though_a_variable_names_one(tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.touch()
+
+    assert wrong(["m", "--config", ""], {"TIDEMARK_CONFIG": str(file)}).startswith("--config: must be the path of a ")
+    assert wrong(["m", "--config="]).startswith("--config: must be the path of a ")
+
+
+def test_an_empty_variable_names_no_file() -> None:
+    assert load(["m"], {"TIDEMARK_CONFIG": ""}).settings == Settings(model=ModelSettings(path="m"))
+
+
 def test_the_model_may_come_from_any_source(tmp_path: Path) -> None:
     file = tmp_path / "t.toml"
     file.write_text("[model]\npath = 'file'\n")

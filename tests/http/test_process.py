@@ -353,6 +353,7 @@ def test_an_address_that_is_not_ours_is_one_line_and_exit_1() -> None:
         (["serve", "model", "--port", "70000"], "server.port"),
         (["serve", "model", "--block-size", "-1"], "block-size"),
         (["serve"], "model.path"),
+        (["serve", "model", "--config", ""], "tidemark: --config: must be the path of a TOML file, got ''\n"),
         (["trace", "hi"], "model.path"),
         (["trace", "hi", "--max-tokens", "0"], "--max-tokens"),
         (["chat", "--temperature", "9"], "argument --temperature: must be a number from 0 to 2, or none, got '9'\n"),
