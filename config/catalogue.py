@@ -34,6 +34,7 @@ NOUNS = {
     Kind.SWITCH: "true or false",
     Kind.LIST: "a list of non-empty texts",
 }
+KEYS = "a list of keys of visible ASCII characters, without spaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,8 @@ def _setting(name: str, schema: Schema) -> Setting:
     optional = "anyOf" in schema
     plain: Schema = schema["anyOf"][0] if optional else schema
     kind, choices = _kind(name, plain), tuple(plain.get("enum", ()))
-    noun = f"one of {', '.join(choices)}" if choices else NOUNS[kind]
+    secret = plain.get("items", {}).get("writeOnly", False)
+    noun = f"one of {', '.join(choices)}" if choices else KEYS if secret else NOUNS[kind]
     return Setting(
         name=name,
         kind=kind,
@@ -146,7 +148,7 @@ def _setting(name: str, schema: Schema) -> Setting:
         choices=choices,
         default=schema.get("default"),
         required="default" not in schema,
-        secret=plain.get("items", {}).get("writeOnly", False),
+        secret=secret,
     )
 
 

@@ -5,10 +5,21 @@ flags spell it `auto`. Numbers are strict: `true` is no port and `"8000"` no int
 text such as `512MiB`. `config.load` says where values come from.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, SecretStr, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -17,6 +28,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 T = TypeVar("T")
 _byte_size = TypeAdapter(ByteSize)
+_KEY = re.compile(r"[!-~]+")  # the visible characters of ASCII
 
 
 def _none_if_auto(value: object) -> object:
@@ -27,9 +39,16 @@ def _count_bytes(value: object) -> object:
     return int(_byte_size.validate_python(value)) if isinstance(value, str) else value
 
 
+def _sendable(key: SecretStr) -> SecretStr:
+    """A key that a client can send: a header strips spaces at its ends, and clients disagree on other characters."""
+    if not _KEY.fullmatch(key.get_secret_value()):
+        raise PydanticCustomError("unsendable", "no client can send it")
+    return key
+
+
 Auto = Annotated[T | None, BeforeValidator(_none_if_auto)]
 Text = Annotated[str, Field(min_length=1)]
-Secret = Annotated[SecretStr, Field(min_length=1)]
+Key = Annotated[SecretStr, AfterValidator(_sendable)]
 BodyBytes = Annotated[int, Field(ge=KIB), BeforeValidator(_count_bytes)]
 CacheBytes = Annotated[int, Field(ge=MIB), BeforeValidator(_count_bytes)]
 
@@ -150,7 +169,7 @@ class ServerSettings(Section):
 
     host: Text = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every interface")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0: a free one")
-    api_keys: tuple[Secret, ...] = Field(
+    api_keys: tuple[Key, ...] = Field(
         default=(), description="clients must send one of these; a flag shows in process lists, a variable does not"
     )
     cors_origins: tuple[Text, ...] = Field(

@@ -44,15 +44,13 @@ class Client:
     """A server's address, and the key that it is asked with.
 
     Raises:
-        ValueError: `url` is no HTTP address, or `key` is nothing that a header can hold.
+        ValueError: `url` is no HTTP address.
     """
 
     def __init__(self, url: str, key: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not _is_port(parts):
             raise ValueError(f"{url!r} is no address such as http://127.0.0.1:8000")
-        if key is not None and not (key.isascii() and key.isprintable()):
-            raise ValueError("the key holds characters that no key has")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._path = parts.path.rstrip("/").removesuffix("/v1")
         self._make = HTTPSConnection if parts.scheme == "https" else HTTPConnection

@@ -31,7 +31,7 @@ def test_every_setting_says_what_it_means_in_one_line() -> None:
         ("cache.memory_bytes", "a size such as 512MiB of at least 1MiB or auto"),
         ("cache.dtype", "one of auto, float32, bfloat16, int8"),
         ("cache.prefix_caching", "true or false"),
-        ("server.api_keys", "a list of non-empty texts"),
+        ("server.api_keys", "a list of keys of visible ASCII characters, without spaces"),
         ("model.chat_template", "a non-empty text or auto"),
     ],
 )

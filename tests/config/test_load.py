@@ -278,8 +278,24 @@ def test_a_wrong_key_is_never_shown() -> None:
     message = wrong(["m"], {"TIDEMARK_SERVER__API_KEYS": "sesame,"})
 
     assert message == (
-        "server.api_keys: must be a list of non-empty texts, got a hidden value (from TIDEMARK_SERVER__API_KEYS)"
+        "server.api_keys: must be a list of keys of visible ASCII characters, without spaces, "
+        "got a hidden value (from TIDEMARK_SERVER__API_KEYS)"
     )
+
+
+@pytest.mark.parametrize("key", ["ké", " pad ", "pad ", "a b", "a\nb", "a\n", "a\x7f", "a\tb", "\udcff"])
+def test_a_key_that_no_client_can_send_is_refused_and_never_shown(key: str) -> None:
+    message = wrong(["m", "--api-key", f"good,{key}"])
+
+    assert message.endswith("without spaces, got a hidden value (from --api-key)")
+
+
+def test_a_key_may_have_any_visible_character_of_ascii() -> None:
+    every = "".join(map(chr, range(0x21, 0x7F))).replace(",", "")
+
+    (key,) = load(["m", "--api-key", every], {}).settings.server.api_keys
+
+    assert key.get_secret_value() == every
 
 
 def test_an_empty_key_variable_does_not_open_the_server() -> None:

@@ -73,6 +73,7 @@ def test_a_program_gets_the_snapshot_as_json(server: httpx.Client) -> None:
     [
         (["--url", "http://127.0.0.1:9"], 1, "no server answers at http://127.0.0.1:9 "),
         (["--url", "nowhere"], 2, "--url: 'nowhere' is no address"),
+        (["--api-key", "ké"], 2, "server.api_keys: must be a list of keys of visible ASCII characters, without spaces"),
         (["--api-key", "wrong"], 1, "the server does not know this key: give another --api-key"),
     ],
 )

@@ -165,12 +165,6 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         Client(url)
 
 
-@pytest.mark.parametrize("key", ["a\nb", "ключ"])
-def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
-    with pytest.raises(ValueError, match="key"):
-        Client("http://host", key)
-
-
 def test_an_address_is_shown_without_the_password_in_it() -> None:
     assert Client("https://me:secret@host:1/v1").url == "https://host:1"
 
