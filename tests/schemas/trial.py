@@ -10,7 +10,7 @@ from jsonschema import validators  # type: ignore[import-untyped]  # it has no t
 from referencing import Registry
 
 from engine.engine import Engine
-from engine.errors import GrammarRefused
+from engine.errors import GrammarFailed, GrammarRefused
 from engine.request import FinishReason, Grammar, Request, Sampling, Stopping, Syntax
 from engine.text import Tokenizer, Vocabulary
 from tests.schemas.corpus import Case
@@ -81,9 +81,11 @@ async def _trial(engine: Engine, tokenizer: Tokenizer, case: Case, number: int, 
         stopping=Stopping(max_tokens=MAX_TOKENS, eos_ids=tokenizer.eos_ids),
         grammar=grammar,
     )
-    answers = [
-        await _answer(engine, replace(request, id=f"{number}.{way}", sampling=ways[way])) for way in range(len(ways))
-    ]
+    requests = [replace(request, id=f"{number}.{way}", sampling=sampling) for way, sampling in enumerate(ways)]
+    try:
+        answers = [await _answer(engine, each) for each in requests]
+    except GrammarFailed as failure:  # it could not be followed to its end, which shows late
+        return Trial(case, refusal=failure.reason)
     judged = [judge(case, text, ended=ended) for text, ended in answers]
     return Trial(case, verdicts=tuple(verdict for verdict, _ in judged), faults=tuple(f for _, f in judged if f))
 
