@@ -91,10 +91,10 @@ class Exchanges:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(
-            _request_id(Headers(scope=scope)), self._clock(), lambda exchange: self._write_line(scope, exchange)
-        )
-        scope.setdefault("state", {}).update(exchange=exchange, request_id=exchange.request_id)
+        state = scope.setdefault("state", {})
+        request_id = state.get("request_id") or _request_id(Headers(scope=scope))  # one that is refused already has one
+        exchange = Exchange(request_id, self._clock(), lambda exchange: self._write_line(scope, exchange))
+        state.update(exchange=exchange, request_id=exchange.request_id)
 
         async def send_and_note(message: Message) -> None:
             self._note(exchange, message)
@@ -168,4 +168,9 @@ def endpoint_of(scope: Scope) -> str | None:
 
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _SANE_ID.fullmatch(given) else f"req_{uuid4().hex}"
+    return given if _SANE_ID.fullmatch(given) else new_request_id()
+
+
+def new_request_id() -> str:
+    """The id of a request whose client gave none."""
+    return f"req_{uuid4().hex}"

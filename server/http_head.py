@@ -25,6 +25,6 @@ class BoundedHead(HttpToolsProtocol):
         if self.head_bytes is not None:
             self.head_bytes += len(data)
             if self.head_bytes > MAX_HEAD_BYTES:
-                self.send_400_response(f"The request's head is longer than {MAX_HEAD_BYTES} bytes.")
+                self.send_400_response(f"the request's head is longer than {MAX_HEAD_BYTES} bytes")
                 return
         super().data_received(data)

@@ -5,12 +5,14 @@ import math
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from config.settings import ServerSettings
 from server.connection import Connection
+from server.logs import Log
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -35,11 +37,11 @@ def url_of(listener: socket.socket) -> str:
 class HttpServer(uvicorn.Server):
     """uvicorn without signal handlers of its own: who is told to end is the process."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, log: Log) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=partial(Connection, log=log),  # type: ignore[arg-type]  # it is only called
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -104,7 +104,8 @@ class Process:
         self._tracing = tracing
         self._began = time.monotonic()
         self._service = Service(settings)
-        self._http = HttpServer(create_app(settings, self._service, log=log, tracing=tracing), settings.server)
+        app = create_app(settings, self._service, log=log, tracing=tracing)
+        self._http = HttpServer(app, settings.server, log)
         self._loader: threading.Thread | None = None
         self._code = 0
         self._first_signal: int | None = None

@@ -37,7 +37,7 @@ async def listening(service: Service, log: Log = QUIET, *, send_buffer_bytes: in
     listener = bind("127.0.0.1", 0)
     if send_buffer_bytes is not None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)  # connections inherit it
-    server = HttpServer(app_of(service, log), service.settings.server)
+    server = HttpServer(app_of(service, log), service.settings.server, log)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listener]))
         try:
