@@ -6,6 +6,7 @@ import sys
 import weakref
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from engine.errors import GrammarRefused
@@ -15,7 +16,8 @@ from engine.grammar.translate import is_plain
 from engine.request import Grammar
 from engine.text import Tokenizer, Vocabulary
 
-TRYING = "engine.grammar.trying"  # the module that such a process runs
+ROOT = Path(__file__).parents[2]  # where this package lies; what lies where the server was started is not ours
+TRYING = "import sys; sys.path.append(sys.argv.pop(1)); from engine.grammar.trying import main; main()"
 START_SECONDS = 60.0  # to import the library and read the tokens, on a machine that does much else
 
 log = logging.getLogger(__name__)
@@ -80,7 +82,7 @@ class _Process:
         with theirs:
             descriptor = theirs.fileno()
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
-                [sys.executable, "-m", TRYING, str(descriptor)],
+                [sys.executable, "-P", "-c", TRYING, str(ROOT), str(descriptor)],
                 pass_fds=(descriptor,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

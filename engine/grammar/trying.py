@@ -1,4 +1,4 @@
-"""The process that tries grammars: `python -m engine.grammar.trying DESCRIPTOR`. It may crash, run on, or fill up.
+"""What a process that tries grammars does (`engine/grammar/trial.py`). It may crash, run on, or fill up.
 
 Its connection gives it the tokens first, which it answers with None once it is ready, then grammars, each with the
 seconds that it may take. It answers with what is wrong with one, or None, and ends with the connection.
@@ -64,7 +64,3 @@ def _limit_seconds(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used.ru_utime + used.ru_stime + seconds) + 1, most))
-
-
-if __name__ == "__main__":
-    main()

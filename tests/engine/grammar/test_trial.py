@@ -3,6 +3,7 @@
 import json
 import threading
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_what_is_wrong_is_told_with_the_part_that_is() -> None:
 
 
 def test_what_is_plain_is_not_tried_and_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "TRYING", "nothing.of.this.name")
+    monkeypatch.setattr(trial, "TRYING", "raise SystemExit")
     tried = a_tried()
 
     assert tried.compile(schema({"type": "object", "properties": {"a": {"type": "integer"}}}))
@@ -99,6 +100,16 @@ def test_one_process_tries_one_grammar_after_the_other_until_it_ends() -> None:
     first.end()
     tried.compile(schema({"type": "string", "pattern": "^d$"}))
     assert tried._idle != [first]
+
+
+def test_what_lies_where_the_server_was_started_is_not_taken_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine" / "__init__.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert a_tried().compile(PATTERN)
 
 
 def test_text_that_is_no_json_is_refused_by_the_library() -> None:
