@@ -6,16 +6,16 @@ Until one of them ends or a signal comes; then the other is asked to end too. Wh
 import argparse
 import asyncio
 import shutil
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from server.signals import SIGNALLED, endings, once_for_a_terminal
 
 HERE = Path(__file__).parent
 CONFIGURED = "tidemark:8000"  # the address in prometheus.yml, which `--target` takes the place of
 DAYS = "15d"
-SIGNALLED = 128  # and the signal's number, as shells say it
 MISSING = (
     "prometheus is not here. On Debian and Ubuntu: `apt-get install --no-install-recommends prometheus`, then\n"
     "`systemctl disable --now prometheus`, since its own service takes port 9090. Elsewhere put a prometheus binary\n"
@@ -41,25 +41,6 @@ def prometheus(program: str, *, config: Path, data: Path, listen: str) -> Comman
         f"--web.listen-address={listen}",
         "--log.level=warn",
     )
-
-
-def endings() -> Sequence[signal.Signals]:
-    """The signals that ask for the end. That the terminal has closed is one, unless `nohup` keeps it away."""
-    kept_away = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return (signal.SIGINT, signal.SIGTERM) if kept_away else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def once_for_a_terminal(end: Callable[[], None]) -> Callable[[signal.Signals], None]:
-    """What calls `end` for each signal but a SIGHUP behind a SIGHUP: a terminal that closes may send it twice."""
-    signals: set[signal.Signals] = set()
-
-    def take(number: signal.Signals) -> None:
-        again = number in signals
-        signals.add(number)
-        if not (again and signals == {signal.SIGHUP}):
-            end()
-
-    return take
 
 
 async def run_together(commands: Sequence[Command]) -> int:
@@ -91,7 +72,7 @@ async def run_together(commands: Sequence[Command]) -> int:
                 end_them()
 
     loop = asyncio.get_running_loop()
-    heard = once_for_a_terminal(end_them)
+    heard = once_for_a_terminal(lambda _: end_them())
     for number in endings():
         loop.add_signal_handler(number, heard, number)
     async with asyncio.TaskGroup() as group:

@@ -5,8 +5,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from server.signals import SIGNALLED
+
 INTERRUPTED = 130  # 128 and SIGINT's number, as shells say it
-SIGNALLED = 128  # and the signal's number
 UNREAD = 1
 FIRST = 1  # of a container's processes
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -27,6 +27,7 @@ from server.exchange import Tracing
 from server.listen import HttpServer, bind, reason_of, url_of
 from server.logs import Log
 from server.service import Service
+from server.signals import SIGNALLED, endings, once_for_a_terminal
 from server.stalls import tell_stalls
 from server.store import StoreFailed
 
@@ -69,12 +70,6 @@ def serve(settings: Settings, *, build: Build, console: Console, log: Log, traci
     return code
 
 
-def endings() -> Sequence[signal.Signals]:
-    """The signals that ask for the end. That the terminal has closed is one, unless `nohup` keeps it away."""
-    kept_away = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return (signal.SIGTERM, signal.SIGINT) if kept_away else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
 def leave_at_once(code: int) -> NoReturn:
     """End the process without waiting for any thread."""
     with contextlib.suppress(OSError, ValueError):  # nobody reads them any more
@@ -108,7 +103,6 @@ class Process:
         self._http = HttpServer(app, settings.server, log)
         self._loader: threading.Thread | None = None
         self._code = 0
-        self._first_signal: int | None = None
         self._ending: asyncio.Future[None]  # of the loop that runs; done once a signal or a failure asks for the end
 
     @property
@@ -120,8 +114,9 @@ class Process:
         """Live, and return the exit code."""
         loop = asyncio.get_running_loop()
         self._ending = loop.create_future()
+        heard = once_for_a_terminal(self._on_signal)
         for number in endings():
-            loop.add_signal_handler(number, self._on_signal, number)
+            loop.add_signal_handler(number, heard, number)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._http.serve(sockets=[self._listener]))
@@ -205,13 +200,10 @@ class Process:
 
     def _on_signal(self, number: int) -> None:
         name = signal.Signals(number).name
-        if number == self._first_signal == signal.SIGHUP:
-            return  # a terminal that closes may send it twice, by its shell and by the system
         if self._ending.done():
             self._log.info("ended_at_once", signal=name)
-            leave_at_once(128 + number)
+            leave_at_once(SIGNALLED + number)
         self._log.info("ending", signal=name)
-        self._first_signal = number
         self._end(0)
 
     def _end(self, code: int) -> None:

@@ -11,7 +11,8 @@ MAX_BRANCHES = 2_000  # of one rule, or of values with parts: so many ways are f
 MAX_INTEGER = 2**63 - 1  # the library keeps numbers as doubles, and bounds of integers in 64 bits
 MAX_FORESEEN = 500  # repeats: the library looks for what must come next to its end, however far that is
 
-_LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+_UPPER = ("maximum", "exclusiveMaximum")
+_NUMBERS = ("minimum", "exclusiveMinimum", *_UPPER, "const", "enum")
 _LEAST = ("minItems", "minLength", "minProperties")
 _BRACES = r"\{\s*(?P<times>\d*)\s*(?:,[^}]*)?\}"
 _EXPRESSION = re.compile(
@@ -77,9 +78,8 @@ def _check_divisor(value: object) -> None:
 
 def _check_numbers(schema: Mapping[str, object]) -> None:
     """Numbers that are not kept as they are would be others in the answer. An upper bound may be lower than asked."""
-    named = [(key, schema.get(key)) for key in (*_LOWER, *_UPPER, "const")] + [("enum", schema.get("enum"))]
-    for key, value in named:
-        for number in _numbers_in(value):
+    for key in _NUMBERS:
+        for number in _numbers_in(schema.get(key)):
             if not _is_kept(number) and not (key in _UPPER and number > MAX_INTEGER):
                 raise ValueError(f"{key} has {number}, which is no double-precision number below 2^63")
 

@@ -29,5 +29,5 @@ def in_librarys_syntax(pattern: str) -> str:
             inside = False
         if part == "-" and said[-1] == "-":
             raise ValueError(f"the class of the pattern {pattern} has --: write \\- for the character")
-        said.append(re.sub(r"[\[&~]", r"\\\g<0>", part) if part[0] in _OPERATORS else part)
+        said.append(f"\\{part}" if part[0] in _OPERATORS else part)
     return "".join(said)

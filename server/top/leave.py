@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from server.signals import SIGNALLED
+
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-SIGNALLED = 128  # and the signal's number, as shells say it
 BACK = b"\x1b[0m\x1b[?25h\x1b[?1049l"  # plain text, the cursor, and the screen that was there before
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.watch import CONFIGURED, HERE, configure, once_for_a_terminal, prometheus
+from deploy.watch import CONFIGURED, HERE, configure, prometheus
 from tests.hangups import hangups
 
 WAITS = "import signal, sys; print('up', flush=True); signal.sigwait([signal.SIGTERM]); sys.exit({code})"
@@ -75,27 +75,6 @@ def test_a_signal_ends_both_in_their_own_way(tmp_path: Path, number: signal.Sign
 
     assert started.count("up") == 2
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("numbers", "times"),
-    [
-        ([signal.SIGHUP, signal.SIGHUP], 1),
-        ([signal.SIGHUP, signal.SIGHUP, signal.SIGTERM], 2),
-        ([signal.SIGTERM, signal.SIGHUP], 2),
-        ([signal.SIGINT, signal.SIGINT], 2),
-    ],
-)
-def test_a_second_signal_is_passed_on_unless_it_is_the_same_terminal_that_closes(
-    numbers: list[signal.Signals], times: int
-) -> None:
-    passed_on: list[None] = []
-    heard = once_for_a_terminal(lambda: passed_on.append(None))
-
-    for number in numbers:
-        heard(number)
-
-    assert len(passed_on) == times
 
 
 def test_under_nohup_a_terminal_that_closes_ends_nothing(tmp_path: Path) -> None:

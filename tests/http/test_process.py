@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from signal import SIG_IGN, SIGHUP, SIGINT, SIGTERM, Signals
 
@@ -169,16 +170,23 @@ def test_a_whole_answer_that_is_not_finished_by_the_limit_is_503_and_says_when_t
     assert code == 0
 
 
-@pytest.mark.parametrize("number", [SIGTERM, SIGINT, SIGHUP])
-@pytest.mark.usefixtures("hangups_heard")
-def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -> None:
+@contextmanager
+def streaming(hold: Path) -> Iterator[tuple[ServerProcess, httpx.Client, Iterator[str]]]:
+    """A server, a client of it, and what is left of a stream that has begun and is held."""
     with (
         ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
         server.ready_client() as client,
         client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
     ):
-        first_text(stream.iter_lines())
+        lines = stream.iter_lines()
+        first_text(lines)
+        yield server, client, lines
 
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT, SIGHUP])
+@pytest.mark.usefixtures("hangups_heard")
+def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -> None:
+    with streaming(hold) as (server, _, _):
         server.send(SIGTERM)
         server.said("event=draining unfinished=1")
         server.send(number)
@@ -189,14 +197,7 @@ def test_a_second_signal_ends_the_process_at_once(hold: Path, number: Signals) -
 
 @pytest.mark.usefixtures("hangups_heard")
 def test_a_terminal_that_closes_and_says_so_twice_lets_running_streams_finish(hold: Path) -> None:
-    with (
-        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
-        server.ready_client() as client,
-        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
-    ):
-        lines = stream.iter_lines()
-        first_text(lines)
-
+    with streaming(hold) as (server, client, lines):
         server.send(SIGHUP)
         server.said("event=ending signal=SIGHUP")
         server.said("event=draining unfinished=1")
@@ -213,13 +214,7 @@ def test_a_terminal_that_closes_and_says_so_twice_lets_running_streams_finish(ho
 
 @pytest.mark.usefixtures("hangups_heard")
 def test_after_a_terminal_has_closed_another_signal_ends_the_process_at_once(hold: Path) -> None:
-    with (
-        ServerProcess(SCRIPTED, "--hold", str(hold), "--free-steps", "1") as server,
-        server.ready_client() as client,
-        client.stream("POST", "/v1/completions", json=ask(6, stream=True)) as stream,
-    ):
-        first_text(stream.iter_lines())
-
+    with streaming(hold) as (server, _, _):
         server.send(SIGHUP)
         server.said("event=draining unfinished=1")
         server.send(SIGTERM)

@@ -1,23 +1,12 @@
 import os
-import pty
 import termios
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from server.top.keys import Keys
 
 PATIENCE_SECONDS = 60.0
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A person's end, and the program's."""
-    person, program = pty.openpty()
-    yield person, program
-    for end in (person, program):
-        os.close(end)
 
 
 def test_keys_come_one_by_one_and_the_terminal_is_as_before(terminal: tuple[int, int]) -> None:

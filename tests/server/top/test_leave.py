@@ -3,21 +3,11 @@ import pty
 import signal
 import termios
 import tty
-from collections.abc import Iterator
 
 import pytest
 
 from server.top.leave import BACK, put_back_at_a_signal
 from tests.hangups import hangups
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A person's end, and the program's."""
-    person, program = pty.openpty()
-    yield person, program
-    for end in (person, program):
-        os.close(end)
 
 
 @pytest.fixture
