@@ -54,17 +54,20 @@ def test_steps_on_any_number_of_threads_go_on_beside_busy_processes_and_say_the_
     assert done.stdout == "done\n", done.stderr
 
 
-def num_threads_here() -> int:
-    return len(os.listdir("/proc/self/task"))
+def threads_here() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
 
 
 def test_a_closed_pool_leaves_no_thread() -> None:
-    before = num_threads_here()
+    before = threads_here()
 
     for num_threads in (1, 2, 4, 64):
         with opened(num_threads):
-            assert num_threads_here() == before + num_threads - 1
-        assert num_threads_here() == before
+            mine = threads_here() - before
+            assert len(mine) == num_threads - 1
+        give_up = time.monotonic() + PATIENCE_SECONDS  # the kernel lists a thread for a moment after it was joined
+        while mine & threads_here():
+            assert time.monotonic() < give_up, mine
 
 
 def test_a_pool_that_is_closed_while_its_threads_begin_does_not_hang() -> None:
@@ -74,10 +77,10 @@ def test_a_pool_that_is_closed_while_its_threads_begin_does_not_hang() -> None:
 
 
 def test_more_threads_than_there_can_be_are_as_many_as_there_can_be() -> None:
-    before = num_threads_here()
+    before = threads_here()
 
     with opened(1000):
-        assert num_threads_here() == before + 63
+        assert len(threads_here() - before) == 63
 
 
 def test_threads_without_work_sleep() -> None:
