@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from server.terminal.events import Received, received
 from server.terminal.plain import plain
@@ -78,6 +78,24 @@ class Client:
         """What the engine does, as events at least so many seconds apart. Leaving hangs up."""
         with self._answer("GET", f"{WATCH}?every={every:g}", silence=SILENCE_SECONDS) as answer:
             yield received(_lines(answer))
+
+    def steps(self, request: str, *, after: int) -> Json:
+        """What each step above number `after` did to a request's sequences, as far as that was noted."""
+        return self._told(f"/ledger/{quote(request, safe='')}/steps?after={after}")
+
+    def unit(self, unit: int) -> Json:
+        """What one unit of the pool holds."""
+        return self._told(f"/ledger/units/{unit}")
+
+    def _told(self, path: str) -> Json:
+        with self._answer("GET", path, silence=CONNECT_SECONDS) as answer:
+            try:
+                told = json.load(answer)
+            except (ValueError, RecursionError, OSError, HTTPException):
+                told = None
+        if not isinstance(told, dict):
+            raise NoServer(f"what answers at {self.url} does not speak this API")
+        return told
 
     @contextmanager
     def _answer(

@@ -1,15 +1,14 @@
 """Draw: one frame as what rich renders; nothing here reads or waits."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from server.top.bars import MARKS, STATES, Piece, marks_bar, pool_bar, scale_of
+from server.top.bars import STATES, marks_bar, pool_bar, scale_of
+from server.top.parts import LABEL_WIDTH, STYLES, Look, bar_of, fitted, head, legend, line_of, ordered
 from server.top.sight import Drafts, Held, Pool, Rejection, Sequence
 from server.top.story import Frame
 from server.top.words import NOTHING, count_told, rate_told, seconds_told, share_told, span_told
@@ -27,96 +26,31 @@ COLUMNS = {  # of the table of requests, each from its width on; the bar of mark
     "age": 0,
 }
 MIN_BAR = 8
-LABEL_WIDTH = 9
 LINES_BESIDE = 5  # an empty one, the table's head, how many more there are, the legend, the keys
 SHOWN_REJECTIONS = 3
 EVENTS = ("planned", "computed", "accepted", "published", "rejected", "recomputed")
 STAGES = ("execute", "plan", "commit", "publish")
-STYLES = {
-    "allocated": "green",
-    "shared": "cyan",
-    "cached": "blue",
-    "free": "dim",
-    "computed": "green",
-    "in flight": "bold yellow",
-    "accepted": "cyan",
-    "draft": "magenta",
-    "held back": "bold red",
-    "": "dim",
-}
-
-
-class Order(Enum):
-    """How requests are sorted."""
-
-    AGE = "age"
-    LENGTH = "length"
-    STATE = "state"
-
-
-_KEYS: dict[Order, Callable[[Sequence], tuple[object, ...]]] = {
-    Order.AGE: lambda sequence: (sequence.arrived, sequence.id),
-    Order.LENGTH: lambda sequence: (-sequence.accepted, sequence.id),
-    Order.STATE: lambda sequence: (sequence.state, sequence.arrived, sequence.id),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How much room there is, and what the person chose; `height` None is as many lines as it takes."""
-
-    width: int
-    height: int | None = None
-    order: Order = Order.AGE
-    is_paused: bool = False
-    has_keys: bool = False
+CHOSEN = "> "  # before the sequence that a person has chosen; the others are set in as far
 
 
 def draw(frame: Frame, look: Look) -> RenderableType:
     """Everything, from the top down; requests have the lines that the rest leaves."""
-    head = [*_head(frame, look), *_pool(frame.sight.pool, look.width), *_counts(frame)]
-    lines = [_fitted(line) for line in head]
-    fallen = [_fitted(line) for line in _rejections(frame.rejections[:SHOWN_REJECTIONS])]
+    lines = [fitted(line) for line in (*head(frame, look), *_pool(frame.sight.pool, look.width), *_counts(frame))]
+    fallen = [fitted(line) for line in _rejections(frame.rejections[:SHOWN_REJECTIONS])]
     room = None if look.height is None else look.height - len(lines) - len(fallen) - LINES_BESIDE
     parts: list[RenderableType] = [*lines, Text(""), *_requests(frame, look, room), *fallen]
     return Group(*parts, *([_keys(look)] if look.has_keys else []))
 
 
-def _fitted(line: Text) -> Text:
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
-
-
-def _head(frame: Frame, look: Look) -> Iterator[Text]:
-    sight = frame.sight
-    state = Text(sight.server, style="green" if sight.server == "ready" else "bold yellow")
-    parts = [Text(frame.info.model, style="bold"), Text(frame.info.architecture), state]
-    parts += [Text(f"up {span_told(sight.uptime + frame.age)}"), Text(frame.url, style="dim")]
-    yield Text("  ").join(parts)
-    if frame.notice:
-        yield Text(frame.notice, style="bold red")
-    elif look.is_paused:
-        yield Text("paused; p goes on", style="bold yellow")
-
-
-def _line(label: str, *parts: Text | str) -> Text:
-    told = [part if isinstance(part, Text) else Text(part) for part in parts if part]
-    return Text.assemble((f"{label:{LABEL_WIDTH}}", "bold"), Text("  ").join(told))
-
-
-def _bar(pieces: Iterable[Piece]) -> Text:
-    return Text.assemble(*((piece.text, STYLES[piece.means]) for piece in pieces))
-
-
 def _pool(pool: Pool, width: int) -> Iterator[Text]:
     """The whole pool as a bar that the capacity fills, and one a cache group where there are several."""
     room = width - LABEL_WIDTH
-    yield _line("cache", _bar(pool_bar(pool.whole, pool.capacity, width=room)))
-    yield _line("", _states(pool.whole, pool.free, pool.capacity, "blocks"))
+    yield line_of("cache", bar_of(pool_bar(pool.whole, pool.capacity, width=room)))
+    yield line_of("", _states(pool.whole, pool.free, pool.capacity, "blocks"))
     for number, group in enumerate(pool.groups):
-        yield _line(f"  {number}", _bar(pool_bar(group, pool.capacity, width=room // 2)), group.name)
+        yield line_of(f"  {number}", bar_of(pool_bar(group, pool.capacity, width=room // 2)), group.name)
     if pool.slots is not None:
-        yield _line("states", _states(pool.slots.whole, pool.slots.free, pool.slots.capacity, "slots"))
+        yield line_of("states", _states(pool.slots.whole, pool.slots.free, pool.slots.capacity, "slots"))
 
 
 def _states(held: Held, free: int, capacity: int, noun: str) -> Text:
@@ -127,10 +61,10 @@ def _states(held: Held, free: int, capacity: int, noun: str) -> Text:
 
 def _counts(frame: Frame) -> Iterator[Text]:
     sight, rates, info = frame.sight, frame.rates, frame.info
-    yield _line("marks/s", *(f"{name} {rate_told(rates.positions.get(name, 0.0))}" for name in EVENTS))
+    yield line_of("marks/s", *(f"{name} {rate_told(rates.positions.get(name, 0.0))}" for name in EVENTS))
     whole = sight.prefix_hits / sight.prefix_queries if sight.prefix_queries else None
-    yield _line("prefix", f"hits {share_told(rates.hit_rate)} now, {share_told(whole)} since the start")
-    yield _line(
+    yield line_of("prefix", f"hits {share_told(rates.hit_rate)} now, {share_told(whole)} since the start")
+    yield line_of(
         "queue",
         f"running {sight.running} of {info.max_sequences}",
         f"waiting {sight.waiting} of {info.max_waiting}",
@@ -142,10 +76,10 @@ def _counts(frame: Frame) -> Iterator[Text]:
     )
     positions = "" if rates.step_positions is None else f"{rates.step_positions:.0f} positions each"
     stages = [f"{name} {seconds_told(mean)}" for name in STAGES if (mean := rates.stages.get(name)) is not None]
-    yield _line("steps", f"{rate_told(rates.steps)}/s", *stages, positions)
-    yield _line("text", f"first token {seconds_told(rates.first_token)}", f"gap {seconds_told(rates.gap)}")
+    yield line_of("steps", f"{rate_told(rates.steps)}/s", *stages, positions)
+    yield line_of("text", f"first token {seconds_told(rates.first_token)}", f"gap {seconds_told(rates.gap)}")
     drafts = [_draft(name, each, rates.drafts[name]) for name, each in rates.recent.items()]
-    yield _line("drafts", *drafts or ["none"])
+    yield line_of("drafts", *drafts or ["none"])
 
 
 def _draft(source: str, recent: Drafts, rate: float) -> str:
@@ -154,20 +88,27 @@ def _draft(source: str, recent: Drafts, rate: float) -> str:
 
 
 def _requests(frame: Frame, look: Look, room: int | None) -> Iterator[RenderableType]:
-    ordered = sorted(frame.sight.sequences, key=_KEYS[look.order])
-    shown = ordered if room is None else ordered[: max(1, room)]
+    listed = ordered(frame.sight.sequences, look.order)
+    shown = listed if room is None else _around(listed, look.chosen, max(1, room))
     if not shown:
-        yield _line("requests", "none")
+        yield line_of("requests", "none")
         return
     scale = scale_of(max(max(sequence.accepted, sequence.planned) for sequence in shown))
     yield _table(frame, look, shown, scale)
-    if num_more := len(ordered) - len(shown) + frame.sight.unlisted:
+    if num_more := len(listed) - len(shown) + frame.sight.unlisted:
         yield Text(f"and {count_told(num_more)} more", style="dim")
-    yield _legend(scale)
+    yield legend(scale)
+
+
+def _around(listed: list[Sequence], chosen: str | None, room: int) -> list[Sequence]:
+    """The first ones, or as far down as the one that is chosen."""
+    place = next((place for place, sequence in enumerate(listed) if sequence.id == chosen), 0)
+    first = max(0, place + 1 - room)
+    return listed[first : first + room]
 
 
 def _table(frame: Frame, look: Look, shown: list[Sequence], scale: int) -> Table:
-    rows = [_cells(frame, sequence) for sequence in shown]
+    rows = [_cells(frame, sequence, look.chosen) for sequence in shown]
     names = [name for name, least in COLUMNS.items() if look.width >= least]
     widths = [max(len(name), *(len(row[name]) for row in rows)) for name in names]
     widths[0] = min(widths[0], max(MIN_BAR, look.width // 5))
@@ -180,15 +121,16 @@ def _table(frame: Frame, look: Look, shown: list[Sequence], scale: int) -> Table
         table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
     for sequence, row in zip(shown, rows, strict=True):
         cells: list[Text | str] = [row[name] for name in names]
-        cells.insert(2, _bar(marks_bar(sequence, scale=scale, width=bar_width)))
-        table.add_row(*cells)
+        cells.insert(2, bar_of(marks_bar(sequence, scale=scale, width=bar_width)))
+        table.add_row(*cells, style="reverse" if sequence.id == look.chosen else None)
     return table
 
 
-def _cells(frame: Frame, sequence: Sequence) -> dict[str, str]:
+def _cells(frame: Frame, sequence: Sequence, chosen: str | None) -> dict[str, str]:
+    before = "" if chosen is None else CHOSEN if sequence.id == chosen else " " * len(CHOSEN)
     numbers = {name: count_told(getattr(sequence, name)) for name in ("planned", "computed", "accepted", "published")}
     return {
-        "request": sequence.id,
+        "request": before + sequence.id,
         "state": sequence.state,
         **numbers,
         "prompt": count_told(sequence.prompt_tokens),
@@ -198,17 +140,13 @@ def _cells(frame: Frame, sequence: Sequence) -> dict[str, str]:
     }
 
 
-def _legend(scale: int) -> Text:
-    told = [Text.assemble((MARKS[means], STYLES[means]), f" {means}") for means in MARKS if means]
-    return _fitted(Text("  ").join([Text(f"positions 0 to {count_told(scale)}", style="dim"), *told]))
-
-
 def _rejections(fallen: Iterable[Rejection]) -> Iterator[Text]:
     for one in fallen:
         kept = f"{one.kept} of {one.drafted} kept"
-        yield _line("fell", f"step {one.step}  {one.sequence} at {one.position}: {kept} ({one.source})")
+        yield line_of("fell", f"step {one.step}  {one.sequence} at {one.position}: {kept} ({one.source})")
 
 
 def _keys(look: Look) -> Text:
     pause = "goes on" if look.is_paused else "pauses"
-    return _fitted(Text(f"q leaves  p {pause}  s sorts (by {look.order.value})", style="dim"))
+    opens = "up down choose" if look.chosen is None else "enter opens  esc lets go"
+    return fitted(Text(f"q leaves  p {pause}  s sorts (by {look.order.value})  {opens}  m map", style="dim"))

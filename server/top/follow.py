@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from server.terminal.client import ChatError, Client, NoServer, Refused
 from server.terminal.events import Received
 from server.terminal.plain import plain
-from server.top.sight import NoSight, read_sight
+from server.top.sight import read_sight
 from server.top.story import Frame, Story
+from server.top.values import NoSight
 
 RETRY_SECONDS = 1.0
 COME_BACK = frozenset({"model_loading", "too_many_watchers", "draining", "engine_stopped"})  # refusals that pass
@@ -47,8 +48,9 @@ class Follower:
         """Wait for the first snapshot; `waits` is told once for what. Raises ChatError where there will be none."""
         told = ""
         while not self._came.wait(RETRY_SECONDS / 2):
-            if self._notice != told:
-                told = self._notice
+            notice = self._notice
+            if notice != told and not self._came.is_set():  # else it is about what came behind the first
+                told = notice
                 waits(told)
         self.check()
 
@@ -97,13 +99,11 @@ class Follower:
     def _take(self, event: Received) -> None:
         try:
             sight = read_sight(json.loads(event.data))
+            with self._lock:
+                self._story.add(sight, self._clock())
         except (ValueError, RecursionError, NoSight) as error:
             raise NoServer(str(error)) from None
-        if sight.info is None and not self._came.is_set():
-            raise NoServer(f"what answers at {self._client.url} does not begin with a whole snapshot")
-        with self._lock:
-            self._story.add(sight, self._clock())
-            self._notice = ""
+        self._notice = ""
         self._came.set()
         self._tells()
 

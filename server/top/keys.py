@@ -1,11 +1,27 @@
-"""Keys: single keys of a terminal, as they are pressed."""
+"""Keys: single keys of a terminal, as they are pressed, and their names."""
 
 import os
+import re
 import select
 import termios
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+_KEY = re.compile(r"\x1b[\[O]([0-9;]*)([A-Za-z~])|[^\x1b]|\x1b")
+_FINAL = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
+_NUMBERED = {"1": "home", "4": "end", "5": "page up", "6": "page down", "7": "home", "8": "end"}
+_SINGLE = {"\r": "enter", "\n": "enter", "\x1b": "escape", "\x7f": "backspace", "\b": "backspace", " ": "space"}
+
+
+def keys_in(pressed: str) -> Iterator[str]:
+    """The names of keys in what came from a terminal; a letter's is itself. Those that nobody knows are left out."""
+    for match in _KEY.finditer(pressed):
+        number, final = match[1], match[2]
+        if final is None:
+            yield _SINGLE.get(match[0], match[0])
+        elif name := _NUMBERED.get(number) if final == "~" else _FINAL.get(final):
+            yield name
 
 
 class Keys:

@@ -1,17 +1,10 @@
 """Sight: one snapshot of a running server, as `GET /ledger/events` sends it, in values."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from server.terminal.plain import plain
-
-Json = Mapping[str, Any]  # JSON by its nature
-
-
-class NoSight(Exception):
-    """What came is no snapshot."""
+from server.top.units import Codes, Table, read_codes, read_tables
+from server.top.values import WRONG, Json, NoSight, count_of, number_of, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +15,9 @@ class Info:
     architecture: str
     max_sequences: int
     max_waiting: int
+    num_units: int
+    groups: tuple[str, ...]  # the layouts of the cache groups
+    widths: tuple[int, ...]  # how many units a block of each takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +63,7 @@ class Sequence:
     """One sequence with its marks; `arrived` is on the clock of the snapshot's `time`."""
 
     id: str
+    request: str
     state: str
     planned: int
     computed: int
@@ -77,6 +74,7 @@ class Sequence:
     cached_tokens: int | None
     max_length: int
     arrived: float
+    tables: tuple[Table, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +104,7 @@ class Sight:
     parked: int
     unlisted: int  # sequences that are there beside `sequences`
     pool: Pool
+    units: Codes
     positions: Mapping[str, int]
     preemptions: int
     disconnects: int
@@ -126,16 +125,16 @@ def read_sight(body: Json) -> Sight:
     """The values of one snapshot. Raises NoSight."""
     try:
         return _read(body)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except WRONG as error:
         raise NoSight("what answers does not tell what `tidemark top` shows") from error
 
 
 def _read(body: Json) -> Sight:
     info = body.get("info")
     return Sight(
-        time=_number(body["time"]),
-        uptime=_number(body["uptime_seconds"]),
-        server=_text(body["server"]),
+        time=number_of(body["time"]),
+        uptime=number_of(body["uptime_seconds"]),
+        server=text_of(body["server"]),
         info=None if info is None else _info(info),
         steps=int(body["steps"]),
         running=int(body["running"]),
@@ -144,16 +143,17 @@ def _read(body: Json) -> Sight:
         parked=int(body["parked"]),
         unlisted=sum(_counts(body["unlisted"]).values()),
         pool=_pool(body["pool"]),
+        units=read_codes(body["units"]),
         positions=_counts(body["positions"]),
         preemptions=int(body["preemptions"]),
         disconnects=int(body["disconnects"]),
         refusals=_counts(body["refusals"]),
         drafts={
-            _text(name): Drafts(**_only(each, "drafts", "tokens", "kept")) for name, each in body["drafts"].items()
+            text_of(name): Drafts(**_only(each, "drafts", "tokens", "kept")) for name, each in body["drafts"].items()
         },
         prefix_queries=int(body["prefix"]["queries"]),
         prefix_hits=int(body["prefix"]["hits"]),
-        seconds={_text(stage): _measured(each) for stage, each in body["seconds"].items()},
+        seconds={text_of(stage): _measured(each) for stage, each in body["seconds"].items()},
         step_positions=_measured(body["step_positions"]),
         first_token=_measured(body["time_to_first_token"]),
         gaps=_measured(body["inter_token_latency"]),
@@ -164,7 +164,15 @@ def _read(body: Json) -> Sight:
 
 
 def _info(body: Json) -> Info:
-    return Info(_text(body["model"]), _text(body["architecture"]), int(body["max_sequences"]), int(body["max_waiting"]))
+    return Info(
+        model=text_of(body["model"]),
+        architecture=text_of(body["architecture"]),
+        max_sequences=int(body["max_sequences"]),
+        max_waiting=int(body["max_waiting"]),
+        num_units=int(body["num_units"]),
+        groups=tuple(text_of(group["layout"]) for group in body["groups"]),
+        widths=tuple(int(group["width"]) for group in body["groups"]),
+    )
 
 
 def _pool(body: Json) -> Pool:
@@ -173,7 +181,7 @@ def _pool(body: Json) -> Pool:
         int(body["capacity"]),
         int(body["free"]),
         _held("", body),
-        tuple(_held(_text(group["layout"]), group) for group in body.get("groups", ())),
+        tuple(_held(text_of(group["layout"]), group) for group in body.get("groups", ())),
         None if slots is None else _pool(slots),
     )
 
@@ -183,11 +191,11 @@ def _held(name: str, body: Json) -> Held:
 
 
 def _measured(body: Json) -> Measured:
-    return Measured(int(body["count"]), _number(body["sum"]))
+    return Measured(int(body["count"]), number_of(body["sum"]))
 
 
 def _counts(body: Json) -> dict[str, int]:
-    return {_text(name): int(count) for name, count in body.items()}
+    return {text_of(name): int(count) for name, count in body.items()}
 
 
 def _only(body: Json, *names: str) -> dict[str, int]:
@@ -196,26 +204,17 @@ def _only(body: Json, *names: str) -> dict[str, int]:
 
 def _sequence(body: Json) -> Sequence:
     marks = _only(body, "planned", "computed", "accepted", "published", "prompt_tokens", "output_tokens", "max_length")
-    cached = body["cached_tokens"]
     return Sequence(
-        id=_text(body["id"]),
-        state=_text(body["state"]),
-        cached_tokens=None if cached is None else int(cached),
-        arrived=_number(body["arrived"]),
+        id=text_of(body["id"]),
+        request=text_of(body["request_id"]),
+        state=text_of(body["state"]),
+        cached_tokens=count_of(body["cached_tokens"]),
+        arrived=number_of(body["arrived"]),
+        tables=read_tables(body["tables"]),
         **marks,
     )
 
 
 def _rejection(body: Json) -> Rejection:
     numbers = _only(body, "step", "position", "drafted", "kept")
-    return Rejection(sequence=_text(body["sequence"]), source=_text(body["source"]), **numbers)
-
-
-def _number(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError(value)
-    return float(value)
-
-
-def _text(value: object) -> str:
-    return plain(str(value))
+    return Rejection(sequence=text_of(body["sequence"]), source=text_of(body["source"]), **numbers)

@@ -11,11 +11,17 @@ from rich.live import Live
 
 from server.console import Console
 from server.terminal.client import ChatError, Client
-from server.top.draw import Look, draw
+from server.top.course import Course, read_course
+from server.top.draw import draw
 from server.top.follow import Follower
 from server.top.keys import Keys
 from server.top.leave import put_back_at_a_signal
+from server.top.pages import Asks
+from server.top.parts import Look
+from server.top.reading import Reading
+from server.top.sight import Sequence
 from server.top.story import Frame
+from server.top.units import Unit, read_unit
 from server.top.view import View
 
 EVERY_SECONDS = 0.25
@@ -64,7 +70,8 @@ def _print(frame: Frame, out: TextIO, terminal: Terminal) -> None:
 
 def _show(client: Client, source: TextIO, terminal: Terminal, waits: Callable[[str], None]) -> None:
     """The live view, until somebody leaves. Raises ChatError where the server can't be watched."""
-    keys, view = Keys(source.fileno()), View()
+    keys = Keys(source.fileno())
+    view = View(_asks(client, keys.wake))
     follower = Follower(client, every=EVERY_SECONDS, clock=time.monotonic, tells=keys.wake)
     with follower.following(), put_back_at_a_signal(source.fileno(), terminal.file.fileno()), keys.pressed():
         try:
@@ -76,3 +83,18 @@ def _show(client: Client, source: TextIO, terminal: Terminal, waits: Callable[[s
                     live.update(view.draw(follower.frame(), width=width, height=height), refresh=True)
         except (KeyboardInterrupt, EOFError):
             return
+
+
+def _asks(client: Client, tells: Callable[[], None]) -> Asks:
+    def course(sequence: Sequence) -> Reading[Course]:
+        def ask(known: Course | None) -> Course:
+            told = client.steps(sequence.request, after=0 if known is None else known.last)
+            later = read_course(told, sequence.id)
+            return later if known is None else known.joined(later)
+
+        return Reading(ask, goes_on=lambda course: course.ended is None, tells=tells)
+
+    def unit(number: int) -> Reading[Unit]:
+        return Reading(lambda _: read_unit(client.unit(number)), tells=tells)
+
+    return Asks(course, unit)

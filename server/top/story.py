@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from server.top.sight import Drafts, Info, Measured, Rejection, Sequence, Sight
+from server.top.units import Units
+from server.top.values import NoSight
 
 WINDOW_SECONDS = 3.0  # that rates are taken over: long enough to be steady, short enough to follow
 KEPT_REJECTIONS = 50
@@ -33,6 +35,7 @@ class Frame:
     url: str
     sight: Sight
     info: Info
+    units: Units
     rates: Rates
     age: float  # seconds since the snapshot came; while nothing happens none comes
     rejections: tuple[Rejection, ...]  # the newest first
@@ -50,10 +53,15 @@ class Story:
         self._url = url
         self._sights: deque[tuple[float, Sight]] = deque()
         self._info: Info | None = None
+        self._units = Units(())
         self._rejections: deque[Rejection] = deque(maxlen=KEPT_REJECTIONS)
 
     def add(self, sight: Sight, now: float) -> None:
-        """One more. The first of a connection begins anew, since the server may be another."""
+        """One more. The first of a connection begins anew, since the server may be another. Raises NoSight."""
+        if sight.info is None and self._info is None:
+            raise NoSight("what answers does not begin with a whole snapshot")
+        before = self._units if sight.info is None else Units(sight.info.widths)
+        self._units = before.after(sight.units, {sequence.id: sequence.tables for sequence in sight.sequences})
         if sight.info is not None:
             self._sights.clear()
             self._rejections.clear()
@@ -72,6 +80,7 @@ class Story:
             self._url,
             last,
             self._info,
+            self._units,
             rates_between(first, last, now - began),
             now - came,
             tuple(islice(reversed(self._rejections), KEPT_REJECTIONS)),

@@ -2,33 +2,42 @@
 
 from rich.console import RenderableType
 
-from server.top.draw import Look, Order, draw
+from server.top.keys import keys_in
+from server.top.pages import BACK, Asks, Page, Requests
+from server.top.parts import Look
 from server.top.story import Frame
-
-_ORDERS = list(Order)
 
 
 class View:
     """The choices of whoever looks. While it is paused the frame of that moment stays."""
 
-    def __init__(self) -> None:
-        self._order = Order.AGE
+    def __init__(self, asks: Asks) -> None:
+        self._requests = Requests(asks)
+        self._page: Page = self._requests
         self._is_paused = False
-        self._kept: Frame | None = None
+        self._seen: tuple[Frame, Look] | None = None
 
-    def press(self, keys: str) -> bool:
+    def press(self, pressed: str) -> bool:
         """Take what was pressed; whether the view goes on."""
-        for key in keys:
-            if key in "qQ":
+        for key in keys_in(pressed):
+            if key in ("q", "Q"):
                 return False
-            if key in "pP ":
+            if key in ("p", "P", "space"):
                 self._is_paused = not self._is_paused
-            elif key in "sS":
-                self._order = _ORDERS[(_ORDERS.index(self._order) + 1) % len(_ORDERS)]
+            elif key in BACK and self._page is not self._requests:
+                self._go(self._requests)
+            elif self._seen is not None:  # keys are about what is seen
+                self._go(self._page.press(key, *self._seen))
         return True
+
+    def _go(self, page: Page) -> None:
+        if page is not self._page:
+            self._page.close()
+            self._page = page
 
     def draw(self, frame: Frame, *, width: int, height: int) -> RenderableType:
         """The frame as it is looked at."""
-        self._kept = self._kept if self._is_paused and self._kept is not None else frame
-        look = Look(width, height, order=self._order, is_paused=self._is_paused, has_keys=True)
-        return draw(self._kept, look)
+        kept = self._seen[0] if self._is_paused and self._seen is not None else frame
+        look = Look(width, height, is_paused=self._is_paused, has_keys=True)
+        self._seen = kept, look
+        return self._page.draw(kept, look)

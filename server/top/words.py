@@ -9,6 +9,11 @@ def count_told(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def span_of(first: int, stop: int) -> str:
+    """The positions from the first to the one before `stop`."""
+    return count_told(first) if stop == first + 1 else f"{count_told(first)} to {count_told(stop - 1)}"
+
+
 def rate_told(rate: float) -> str:
     """A number a second, with a digit behind the point where it is small."""
     return f"{rate:.1f}" if 0 < rate < 10 else f"{rate:,.0f}"  # noqa: PLR2004  # two digits are enough
@@ -21,6 +26,11 @@ def seconds_told(seconds: float | None) -> str:
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"  # noqa: PLR2004  # as above
     return f"{seconds:.1f} s"
+
+
+def moment_told(seconds: float) -> str:
+    """A moment in the course of something."""
+    return f"{seconds:.2f} s"
 
 
 def span_told(seconds: float) -> str:

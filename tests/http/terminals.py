@@ -36,7 +36,7 @@ class Terminal:
         """What is shown up to a mark."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while mark not in self._seen:
-            assert select.select([self._end], [], [], deadline - time.monotonic())[0], self._seen
+            assert select.select([self._end], [], [], max(0.0, deadline - time.monotonic()))[0], self._seen
             self._seen += os.read(self._end, 4096).decode("utf-8", "replace")
         shown, _, self._seen = self._seen.partition(mark)
         return shown + mark

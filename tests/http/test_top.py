@@ -114,6 +114,33 @@ def test_a_person_watches_a_request_and_leaves(server: httpx.Client, hold: Path)
     assert "Traceback" not in left
 
 
+def test_a_person_opens_a_request_and_looks_at_the_map(server: httpx.Client, hold: Path) -> None:
+    with (
+        streaming(server, hold),
+        at_terminal(["env", "TERM=xterm", "NO_COLOR=1", "COLUMNS=130", "LINES=30", *command(str(server.base_url))]) as (
+            seen,
+            process,
+        ),
+    ):
+        seen.until("running 1 of 16")
+        seen.type("\x1b[B")
+        seen.until("> chatcmpl-")
+        seen.type("\r")
+        seen.until("admitted, nothing found in the cache")
+        seen.type("\x1b")
+        seen.until("esc lets go")
+        seen.type("m")
+        seen.until("a chatcmpl-")
+        seen.until("0  of 0 to 1")
+        seen.type("\x1b[C")
+        seen.until("2  of 2 to 3")
+        seen.type("q")
+        seen.until("\x1b[?1049l")
+        code = process.wait(PATIENCE_SECONDS)
+
+    assert code == 0
+
+
 def test_an_interrupt_leaves_too(server: httpx.Client) -> None:
     with at_terminal(["env", "TERM=xterm", *command(str(server.base_url))]) as (seen, process):
         seen.until("q leaves")

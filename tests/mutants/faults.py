@@ -1575,4 +1575,54 @@ MUTANTS = (
         "a render that takes too long goes on beside the next",
         ("engine/model/patience.py", "within", "ctypes.c_ulong(thread.ident or 0)", "ctypes.c_ulong(0)"),
     ),
+    mutant(
+        "top",
+        "a block that a sequence keeps is forgotten at the next snapshot",
+        ("server/top/units.py", "Units._tables_after", "stays + table.units", "table.units"),
+    ),
+    mutant(
+        "top",
+        "a block has one owner, whoever shares it",
+        (
+            "server/top/units.py",
+            "Units.owners",
+            "owners.setdefault(unit, []).append(sequence)",
+            "owners[unit] = [sequence]",
+        ),
+    ),
+    mutant(
+        "top",
+        "a change of some blocks is taken for all of them",
+        ("server/top/units.py", "Units._codes_after", "if codes.whole:", "if True:"),
+    ),
+    mutant(
+        "top",
+        "a step that is known is added again",
+        ("server/top/course.py", "Course.joined", " if step.number > self.last", ""),
+    ),
+    mutant(
+        "top",
+        "what befell a sequence stands behind the step that it came before",
+        ("server/top/course.py", "Course.line", "happenings[0].time < step.time", "happenings[0].time < 0"),
+    ),
+    mutant(
+        "top",
+        "a lost cache is not told",
+        ("server/top/happened.py", "step_told", "step.start < before.computed", "False"),
+    ),
+    mutant(
+        "top",
+        "steps scroll to where there are none",
+        ("server/top/pages.py", "Steps.press", "max(end, room)", "end"),
+    ),
+    mutant(
+        "top",
+        "a page that was left goes on asking",
+        ("server/top/view.py", "View._go", "self._page.close()", "pass"),
+    ),
+    mutant(
+        "top",
+        "a place of several blocks shows the free one",
+        ("server/top/draw_map.py", "_rows", "min(frame.units", "max(frame.units"),
+    ),
 )

@@ -130,6 +130,7 @@ WATCHERS = Group(
     FEW_EXAMPLES,
 )
 LOGS = Group(("tests/http/test_log_lines.py", "tests/server/test_traces.py"))
+TOP = Group(("tests/server/top",))
 GROUP_OF = {  # faults that have tests of their own
     "recurrent": RECURRENT,
     "draft model": DRAFT_MODEL,
@@ -137,6 +138,7 @@ GROUP_OF = {  # faults that have tests of their own
     "reading": READING,
     "watchers": WATCHERS,
     "logs": LOGS,
+    "top": TOP,
     "resume": KEEPING,
     "store": KEEPING,
 }

@@ -206,7 +206,7 @@ function tick(happening, left) {
  * @param {number} age Seconds since the story began.
  */
 function rowOf(one, before, { prompt_tokens }, age) {
-  if ("step" in one) return stepRow(one, before, prompt_tokens ?? 0, age);
+  if ("step" in one) return stepRow(one, before, prompt_tokens, age);
   const told = make("td", { colspan: String(MARKS.length + 3) }, happeningOf(one));
   return make("tr", { class: "event", "data-event": one.event }, make("td"), make("td", {}, seconds(age)), told);
 }
@@ -214,7 +214,7 @@ function rowOf(one, before, { prompt_tokens }, age) {
 /**
  * @param {Step} step
  * @param {Step | undefined} before
- * @param {number} prompt
+ * @param {number | null} prompt
  * @param {number} age
  */
 function stepRow(step, before, prompt, age) {

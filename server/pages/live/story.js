@@ -35,13 +35,13 @@ export function originsOf(story, promptTokens) {
  * What happened at a step, in words, beside what its numbers say.
  * @param {Step} step
  * @param {Step | undefined} before
- * @param {number} promptTokens
+ * @param {number | null} promptTokens Known where the first step was seen.
  */
 export function eventOf(step, before, promptTokens) {
   const said = [];
-  if (!before && step.chunk[0] > 0) said.push(`starts behind ${step.chunk[0]} positions of the cache`);
+  if (!before && promptTokens !== null && step.chunk[0] > 0) said.push(`starts behind ${step.chunk[0]} positions of the cache`);
   if (before && step.chunk[0] < before.computed) said.push("had lost its cache, computes again");
-  if (step.chunk[0] < promptTokens) said.push(step.chunk[1] < promptTokens ? "part of the prompt" : "the prompt’s end");
+  if (promptTokens !== null && step.chunk[0] < promptTokens) said.push(step.chunk[1] < promptTokens ? "part of the prompt" : "the prompt’s end");
   const fell = step.drafted - step.kept;
   if (fell > 0) said.push(`${fell} ${fell === 1 ? "guess" : "guesses"} fell`);
   return said.join(", ");

@@ -184,3 +184,21 @@ def test_a_server_is_watched_by_events_with_names() -> None:
 def test_whether_a_key_is_missing_or_wrong_is_told(key: str | None, why: str) -> None:
     with serving(error("no", status="401 X")) as server, pytest.raises(Refused, match=why):
         Client(server.url, key).models()
+
+
+def test_a_request_s_steps_and_a_unit_are_asked_for() -> None:
+    with serving(as_json({"sequences": []}), as_json({"unit": 3})) as server:
+        client = Client(server.url)
+        told = client.steps("a/b 1", after=7), client.unit(3)
+
+    assert told == ({"sequences": []}, {"unit": 3})
+    assert [asked.line for asked in server.asked] == [
+        "GET /ledger/a%2Fb%201/steps?after=7 HTTP/1.1",
+        "GET /ledger/units/3 HTTP/1.1",
+    ]
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{", "[" * 100_000])
+def test_what_is_not_told_as_an_object_is_not_this_api(body: str) -> None:
+    with serving(answer(body)) as server, pytest.raises(NoServer, match="does not speak this API"):
+        Client(server.url).unit(0)

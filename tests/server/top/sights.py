@@ -34,7 +34,8 @@ def rejection(number: int = 1) -> dict[str, Any]:
 
 def body(*, whole: bool = False, **fields: Any) -> dict[str, Any]:
     """A snapshot in which something is going on; `whole` is the first of a connection."""
-    info = {"model": "tiny", "architecture": "LlamaForCausalLM", "max_sequences": 16, "max_waiting": 64}
+    info: dict[str, Any] = {"model": "tiny", "architecture": "LlamaForCausalLM", "max_sequences": 16, "max_waiting": 64}
+    info |= {"block_size": 16, "num_units": 4, "groups": [{"layout": "full attention", "width": 1}]}
     return {
         "whole": whole,
         "time": 100.0,

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from server.top.draw import Look, Order, draw
+from server.top.draw import draw
+from server.top.parts import Look, Order
 from server.top.story import Frame, Story
 from tests.server.top.sights import STAGES, body, rejection, sequence, sight
 
@@ -67,7 +68,7 @@ def test_a_busy_server_is_drawn_from_the_top_down() -> None:
     assert lines[12].startswith("a/0     running ")
     assert lines[13] == "positions 0 to 100  █ computed  ▓ in flight  ▒ accepted  ░ draft  ▚ held back"
     assert lines[14] == "fell     step 42  chatcmpl-1/0 at 25: 3 of 8 kept (lookup)"
-    assert lines[16] == "q leaves  p pauses  s sorts (by age)"
+    assert lines[16] == "q leaves  p pauses  s sorts (by age)  up down choose  m map"
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 119, 120, 200])
@@ -95,6 +96,18 @@ def test_requests_have_the_lines_that_the_rest_leaves() -> None:
     assert len(lines) <= 24
     assert sum(line.startswith("r") and "running" in line for line in lines) == 10
     assert "and 40 more" in lines
+
+
+def test_the_one_that_is_chosen_is_marked_and_in_sight() -> None:
+    many = [sequence(f"r{number:02}/0", arrived=float(number)) for number in range(50)]
+
+    lines = drawn(frame(sequences=many), Look(100, 24, chosen="r30/0", has_keys=True))
+
+    listed = [line for line in lines if "running " in line and line.strip("> ").startswith("r")]
+    assert [line[:7] for line in listed[-2:]] == ["  r29/0", "> r30/0"]
+    assert len(listed) == 10
+    assert "and 40 more" in lines
+    assert lines[-1].endswith("enter opens  esc lets go  m map")
 
 
 def test_those_that_the_server_does_not_list_are_counted_too() -> None:
@@ -165,7 +178,10 @@ def test_what_is_wrong_stands_below_the_head() -> None:
 
     assert drawn(lost, Look(80))[1] == "the connection was lost; trying again"
     assert drawn(frame(), Look(80, is_paused=True))[1] == "paused; p goes on"
-    assert drawn(frame(), Look(80, is_paused=True, has_keys=True))[-1] == "q leaves  p goes on  s sorts (by age)"
+    assert (
+        drawn(frame(), Look(80, is_paused=True, has_keys=True))[-1]
+        == "q leaves  p goes on  s sorts (by age)  up down choose  m map"
+    )
 
 
 def test_a_terminal_without_colours_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:

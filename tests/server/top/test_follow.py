@@ -143,15 +143,17 @@ def test_a_server_that_went_away_is_looked_for() -> None:
 
 def test_a_follower_that_is_left_takes_nothing_more() -> None:
     with serving(snapshots(body(whole=True), *[body(steps=step) for step in range(50)])) as server:
-        left = threading.Event()
+        entered, left = threading.Event(), threading.Event()
 
         def leave() -> None:
+            assert entered.wait(PATIENCE_SECONDS)
             context.__exit__(None, None, None)
             left.set()
 
         follower = Follower(Client(server.url), every=0.25, clock=lambda: 0.0, tells=leave)
         context = follower.following()
         context.__enter__()
+        entered.set()
         assert left.wait(PATIENCE_SECONDS)
 
     assert follower.frame().sight.steps == 40

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from server.top.keys import Keys
+from server.top.keys import Keys, keys_in
 
 PATIENCE_SECONDS = 60.0
 
@@ -51,3 +51,23 @@ def test_a_terminal_that_is_gone_is_told() -> None:
         Keys(reads).wait(PATIENCE_SECONDS)
 
     os.close(reads)
+
+
+@pytest.mark.parametrize(
+    ("pressed", "names"),
+    [
+        ("", []),
+        ("qJ", ["q", "J"]),
+        ("\x1b", ["escape"]),
+        ("\x1b[A\x1b[B\x1b[C\x1b[D", ["up", "down", "right", "left"]),
+        ("\x1bOA\x1bOH\x1bOF", ["up", "home", "end"]),
+        ("\x1b[1~\x1b[4~\x1b[5~\x1b[6~", ["home", "end", "page up", "page down"]),
+        ("\x1b[1;5A", ["up"]),
+        ("\x1b[Z\x1b[2~\x1b[15~x", ["x"]),
+        ("\r\n \x7f\b", ["enter", "enter", "space", "backspace", "backspace"]),
+        ("\x1b\x1b[A", ["escape", "up"]),
+        ("\ufffd", ["\ufffd"]),
+    ],
+)
+def test_what_a_terminal_sends_is_taken_apart_into_keys(pressed: str, names: list[str]) -> None:
+    assert list(keys_in(pressed)) == names

@@ -2,14 +2,15 @@ from typing import Any
 
 import pytest
 
-from server.top.sight import Drafts, Held, Info, Measured, NoSight, Pool, Rejection, read_sight
+from server.top.sight import Drafts, Held, Info, Measured, Pool, Rejection, read_sight
+from server.top.values import NoSight
 from tests.server.top.sights import body, rejection, sequence, sight
 
 
 def test_a_snapshot_is_read_into_values() -> None:
     seen = sight(whole=True, rejections=[rejection()])
 
-    assert seen.info == Info("tiny", "LlamaForCausalLM", 16, 64)
+    assert seen.info == Info("tiny", "LlamaForCausalLM", 16, 64, 4, ("full attention",), (1,))
     assert (seen.steps, seen.uptime, seen.server) == (40, 3725.0, "ready")
     assert seen.pool == Pool(100, 40, Held("", 30, 10, 20))
     assert seen.drafts == {"lookup": Drafts(4, 20, 10)}
@@ -55,6 +56,9 @@ def test_a_text_of_the_server_does_not_drive_the_terminal() -> None:
         {"drafts": 1},
         {"steps": 1e999},
         {"time": 1e999},
+        {"units": {}},
+        {"units": {"changed": [[-1, "0"]]}},
+        {"sequences": [sequence(tables=[{"first": 0, "kept": 0, "units": ["x"]}])]},
     ],
 )
 def test_what_is_no_snapshot_is_told(wrong: dict[str, Any]) -> None:

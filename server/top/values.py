@@ -1,0 +1,31 @@
+"""Values: what a server's JSON is taken for."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from server.terminal.plain import plain
+
+Json = Mapping[str, Any]  # JSON by its nature
+WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading another JSON ends with
+
+
+class NoSight(Exception):
+    """What came is not what was asked for."""
+
+
+def number_of(value: float) -> float:
+    """A number that is one. Raises ValueError."""
+    if not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def count_of(value: int | None) -> int | None:
+    """A count, if it is known."""
+    return None if value is None else int(value)
+
+
+def text_of(value: object) -> str:
+    """What a terminal may be given."""
+    return plain(str(value))
