@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from config.inherited import inherited
 from engine.errors import GrammarRefused
 from engine.grammar.grammars import end_ids_of
 from engine.grammar.guidance import Guidance, GuidanceCompiled, guidance_for
@@ -84,6 +85,7 @@ class _Process:
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
                 [sys.executable, "-P", "-c", TRYING, str(ROOT), str(descriptor)],
                 pass_fds=(descriptor,),
+                env=inherited(),  # it runs what a client wrote, and no key is any of its business
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # the library's last words may be the client's

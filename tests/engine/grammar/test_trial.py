@@ -133,3 +133,14 @@ def test_the_process_answers_each_grammar_until_its_connection_ends() -> None:
     assert answers[:2] == [None, None]
     assert answers[2][0] == "JSON schema"
     assert limits == [3.0, 3.0]
+
+
+def test_a_process_that_tries_grammars_is_not_told_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_SERVER__API_KEYS", "secret")
+    tried = a_tried()
+    tried.compile(PATTERN)
+
+    [process] = tried._idle
+    told = Path(f"/proc/{process._process.pid}/environ").read_bytes()
+    assert b"PATH=" in told
+    assert b"secret" not in told
