@@ -86,7 +86,8 @@ _TRACE = (
     "chosen, the blocks with their owners, and what became of drafts."
 )
 _TOP = (
-    "Watch a running server: its cache, its marks, its requests. Keys: q leaves, p pauses, s sorts. Where standard "
+    "Watch a running server: its cache, its marks, its requests. Keys: q leaves, p pauses, s sorts, up and down choose "
+    "a request, enter opens it, m shows the map of the cache, escape goes back. Where standard "
     "output is no terminal one snapshot is printed. Exit 1: no server answers, or it asks for another key."
 )
 _DOCTOR = (

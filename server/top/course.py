@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from server.top.values import WRONG, Json, NoSight, count_of, number_of, text_of
+from server.top.values import WRONG, Json, NoSight, count_of, number_of, shown_of, text_of
 
 MAX_STEPS = 20_000  # as many as a server keeps of all requests
 
@@ -137,4 +137,4 @@ def _happening(body: Json) -> Happening:
 
 
 def _text(tokens: Json | None) -> str | None:
-    return None if tokens is None else text_of(tokens["text"])
+    return None if tokens is None else shown_of(tokens["text"])

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from server.top.bars import STATES, marks_bar, pool_bar, scale_of
-from server.top.parts import LABEL_WIDTH, STYLES, Look, bar_of, fitted, head, legend, line_of, ordered
+from server.top.parts import LABEL_WIDTH, STYLES, Look, bar_of, fitted, head, keys_line, legend, line_of, ordered
 from server.top.sight import Drafts, Held, Pool, Rejection, Sequence
 from server.top.story import Frame
 from server.top.words import NOTHING, count_told, rate_told, seconds_told, share_told, span_told
@@ -28,18 +28,21 @@ COLUMNS = {  # of the table of requests, each from its width on; the bar of mark
 MIN_BAR = 8
 LINES_BESIDE = 5  # an empty one, the table's head, how many more there are, the legend, the keys
 SHOWN_REJECTIONS = 3
+LOW = 20  # lines of a terminal; where there are fewer, only the cache and the requests are shown
 EVENTS = ("planned", "computed", "accepted", "published", "rejected", "recomputed")
 STAGES = ("execute", "plan", "commit", "publish")
 CHOSEN = "> "  # before the sequence that a person has chosen; the others are set in as far
 
 
 def draw(frame: Frame, look: Look) -> RenderableType:
-    """Everything, from the top down; requests have the lines that the rest leaves."""
-    lines = [fitted(line) for line in (*head(frame, look), *_pool(frame.sight.pool, look.width), *_counts(frame))]
-    fallen = [fitted(line) for line in _rejections(frame.rejections[:SHOWN_REJECTIONS])]
+    """Everything, from the top down; requests have the lines that the rest leaves, which in a low terminal is less."""
+    is_low = look.height is not None and look.height < LOW
+    told = [*head(frame, look), *_pool(frame.sight.pool, look.width), *([] if is_low else _counts(frame))]
+    lines = [fitted(line) for line in told]
+    fallen = [fitted(line) for line in _rejections(frame.rejections[: 0 if is_low else SHOWN_REJECTIONS])]
     room = None if look.height is None else look.height - len(lines) - len(fallen) - LINES_BESIDE
     parts: list[RenderableType] = [*lines, Text(""), *_requests(frame, look, room), *fallen]
-    return Group(*parts, *([_keys(look)] if look.has_keys else []))
+    return Group(*parts, *keys_line(look, _keys(look)))
 
 
 def _pool(pool: Pool, width: int) -> Iterator[Text]:
@@ -146,7 +149,6 @@ def _rejections(fallen: Iterable[Rejection]) -> Iterator[Text]:
         yield line_of("fell", f"step {one.step}  {one.sequence} at {one.position}: {kept} ({one.source})")
 
 
-def _keys(look: Look) -> Text:
-    pause = "goes on" if look.is_paused else "pauses"
+def _keys(look: Look) -> str:
     opens = "up down choose" if look.chosen is None else "enter opens  esc lets go"
-    return fitted(Text(f"q leaves  p {pause}  s sorts (by {look.order.value})  {opens}  m map", style="dim"))
+    return f"s sorts (by {look.order.value})  {opens}  m map"

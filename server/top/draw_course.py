@@ -9,12 +9,12 @@ from rich.text import Text
 from server.top.bars import marks_bar, scale_of
 from server.top.course import Course, Happening, Step
 from server.top.happened import course_told, happening_told, step_told
-from server.top.parts import LABEL_WIDTH, Look, bar_of, fitted, head, legend, line_of
+from server.top.parts import LABEL_WIDTH, Look, bar_of, fitted, head, keys_line, legend, line_of
 from server.top.story import Frame
 from server.top.words import count_told, moment_told, span_of
 
-LINES_BESIDE = 9  # what stands above the table, with its head, and the keys below
-LEAST = 3  # lines of the table, however low the terminal is
+LINES_BESIDE = 10  # what stands above the table, with its head, and the keys below
+LEAST = 1  # lines of the table, however low the terminal is
 
 
 def _guesses(step: Step) -> str:
@@ -49,8 +49,7 @@ def draw_course(frame: Frame, shown: Shown, look: Look) -> RenderableType:
     """From the top down; the steps have the lines that the rest leaves."""
     lines = [fitted(line) for line in (*head(frame, look), *_summary(frame, shown, look))]
     table = [] if shown.course is None else list(_table(shown.course, shown.end, look))
-    keys = "q leaves  esc back  p pauses  up down pgup pgdn home end scroll"
-    return Group(*lines, *table, *([fitted(Text(keys, style="dim"))] if look.has_keys else []))
+    return Group(*lines, *table, *keys_line(look, "esc back  up down pgup pgdn home end scroll"))
 
 
 def room_of(look: Look) -> int | None:
@@ -73,8 +72,8 @@ def _summary(frame: Frame, shown: Shown, look: Look) -> Iterator[Text]:
 
 def _table(course: Course, end: int | None, look: Look) -> Iterator[Text]:
     line = list(course.line())
-    stop = len(line) if end is None else min(end, len(line))
     room = room_of(look)
+    stop = len(line) if end is None else min(max(end, room or 0), len(line))
     first = 0 if room is None else max(0, stop - room)
     names = [name for name, (least, _) in COLUMNS.items() if look.width >= least]
     rows = list(_rows(course, line, range(first, stop), names))

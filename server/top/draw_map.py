@@ -1,7 +1,7 @@
 """Draw the map: every unit of the pool as a character, row by row, and what the one under the cursor holds."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_letters
@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from server.top.bars import STATES
-from server.top.parts import LABEL_WIDTH, STYLES, Look, Order, fitted, head, line_of, ordered
+from server.top.parts import LABEL_WIDTH, STYLES, Look, Order, fitted, head, keys_line, line_of, ordered
+from server.top.sight import Sequence
 from server.top.story import Frame
 from server.top.units import Unit
 from server.top.words import count_told, span_of
@@ -64,23 +65,35 @@ def grid_of(num_units: int, look: Look) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The unit that a person looks at, and what the server says of it, once it has."""
+    """The unit that a person looks at, and what the server says of it, once it has; and each sequence's letter."""
 
     unit: int
     held: Unit | None = None
     notice: str = ""
+    letters: Mapping[str, str] = field(default_factory=dict)
+
+
+def letters_of(sequences: Iterable[Sequence], before: Mapping[str, str]) -> dict[str, str]:
+    """A letter for each that holds blocks, as long as there are any. Who had one keeps it, waiting or not."""
+    kept = {sequence.id: before[sequence.id] for sequence in sequences if sequence.id in before}
+    free = (letter for letter in ascii_letters if letter not in kept.values())
+    new = (sequence.id for sequence in ordered(sequences, Order.AGE) if sequence.tables and sequence.id not in kept)
+    return kept | dict(zip(new, free, strict=False))
+
+
+def foremost(frame: Frame, cell: range) -> int:
+    """Of the units of a cell, the first of those whose state is the one that is drawn."""
+    drawn = min(frame.units.states(cell), key=MOST_HELD.index)
+    return next(unit for unit in cell if frame.units.states(range(unit, unit + 1)) == {drawn})
 
 
 def draw_map(frame: Frame, cursor: Cursor, look: Look) -> RenderableType:
     """From the top down."""
     grid = grid_of(frame.info.num_units, look)
-    listed = ordered(frame.sight.sequences, Order.AGE)
-    names = (sequence.id for sequence in listed if any(sequence.tables))  # who waits holds nothing
-    letters = dict(zip(names, ascii_letters, strict=False))
+    letters = cursor.letters
     lines = [*head(frame, look), _legend(grid), *_rows(frame, grid, letters, grid.cell(cursor.unit))]
     lines += [*_owners(letters, look.width), *_under(frame, grid, cursor)]
-    keys = Text("q leaves  esc back  p pauses  arrows home end move", style="dim")
-    return Group(*map(fitted, lines), *([fitted(keys)] if look.has_keys else []))
+    return Group(*map(fitted, lines), *keys_line(look, "esc back  arrows home end move"))
 
 
 def _legend(grid: Grid) -> Text:
@@ -89,7 +102,7 @@ def _legend(grid: Grid) -> Text:
     return line_of("map", *(Text(f"{sign} {state}", style=STYLES[state]) for state, sign in signs.items()), per)
 
 
-def _rows(frame: Frame, grid: Grid, letters: dict[str, str], under: int) -> Iterator[Text]:
+def _rows(frame: Frame, grid: Grid, letters: Mapping[str, str], under: int) -> Iterator[Text]:
     owners = frame.units.owners()
 
     def sign_of(cell: int) -> tuple[str, str]:
@@ -109,7 +122,7 @@ def _rows(frame: Frame, grid: Grid, letters: dict[str, str], under: int) -> Iter
         yield row
 
 
-def _owners(letters: dict[str, str], width: int) -> Iterator[Text]:
+def _owners(letters: Mapping[str, str], width: int) -> Iterator[Text]:
     """Whose each letter is, in a line or two."""
     names = [f"{letter} {_short(sequence)}" for sequence, letter in letters.items()]
     in_line = max(1, (width - LABEL_WIDTH) // (SHORT + len("a  ")))

@@ -8,7 +8,9 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-_KEY = re.compile(r"\x1b[\[O]([0-9;]*)([A-Za-z~])|[^\x1b]|\x1b")
+ESCAPE_SECONDS = 0.05  # within which the rest of a key comes, if it is more than escape
+_UNFINISHED = re.compile(r"\x1b(?:[\[O][0-9;]*)?\Z")
+_KEY = re.compile(r"\x1b[\[O]([0-9;]*)([A-Za-z~]|\Z)|[^\x1b]|\x1b")
 _FINAL = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
 _NUMBERED = {"1": "home", "4": "end", "5": "page up", "6": "page down", "7": "home", "8": "end"}
 _SINGLE = {"\r": "enter", "\n": "enter", "\x1b": "escape", "\x7f": "backspace", "\b": "backspace", " ": "space"}
@@ -55,7 +57,13 @@ class Keys:
             os.read(self._woken, 4096)
         if self._source not in ready:
             return ""
-        pressed = os.read(self._source, 64)
+        pressed = self._read()
+        while _UNFINISHED.search(pressed) and select.select([self._source], [], [], ESCAPE_SECONDS)[0]:
+            pressed += self._read()
+        return pressed
+
+    def _read(self) -> str:
+        pressed = os.read(self._source, 4096)
         if not pressed:
             raise EOFError
         return pressed.decode("ascii", "replace")

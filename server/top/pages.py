@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from server.top.course import Course
 from server.top.draw import draw
 from server.top.draw_course import Shown, draw_course, room_of
-from server.top.draw_map import Cursor, draw_map, grid_of
+from server.top.draw_map import Cursor, draw_map, foremost, grid_of, letters_of
 from server.top.parts import Look, Order, ordered
 from server.top.reading import Reading
 from server.top.sight import Sequence
@@ -59,7 +59,7 @@ class Requests:
         elif key in BACK:
             self._chosen = None
         elif key in ("m", "M"):
-            return Map(self._asks)
+            return Map(self._asks, foremost(frame, grid_of(frame.info.num_units, look).units(0)))
         elif key == "enter":
             chosen = next((sequence for sequence in listed if sequence.id == self._chosen), None)
             return self if chosen is None else Steps(chosen.id, self._asks.course(chosen))
@@ -124,22 +124,33 @@ class Steps:
 class Map:
     """Every unit of the pool, with a cursor on one."""
 
-    def __init__(self, asks: Asks) -> None:
+    def __init__(self, asks: Asks, unit: int) -> None:
         self._asks = asks
-        self._unit = 0
-        self._reading = asks.unit(0)
+        self._reading = asks.unit(unit)
+        self._cursor = Cursor(unit)
 
     def press(self, key: str, frame: Frame, look: Look) -> Page:
         """See `Page`."""
-        unit = grid_of(frame.info.num_units, look).moved(self._unit, key)
-        if unit != self._unit:
-            self._reading.close()
-            self._unit, self._reading = unit, self._asks.unit(unit)
+        grid = grid_of(frame.info.num_units, look)
+        unit = grid.moved(self._cursor.unit, key)
+        if unit != self._cursor.unit:
+            self._look_at(foremost(frame, grid.units(grid.cell(unit))))
         return self
 
+    def _look_at(self, unit: int) -> None:
+        self._reading.close()
+        self._reading = self._asks.unit(unit)
+        self._cursor = replace(self._cursor, unit=unit, held=None, notice="")
+
     def draw(self, frame: Frame, look: Look) -> RenderableType:
-        """See `Page`."""
-        return draw_map(frame, Cursor(self._unit, self._reading.told, self._reading.notice), look)
+        """See `Page`. The server may be another by now, with fewer units."""
+        if self._cursor.unit >= frame.info.num_units:
+            self._look_at(frame.info.num_units - 1)
+        letters = letters_of(frame.sight.sequences, self._cursor.letters)
+        self._cursor = replace(self._cursor, letters=letters)
+        if not look.is_paused or self._cursor.held is None:
+            self._cursor = replace(self._cursor, held=self._reading.told, notice=self._reading.notice)
+        return draw_map(frame, self._cursor, look)
 
     def close(self) -> None:
         """See `Page`."""

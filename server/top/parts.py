@@ -73,7 +73,7 @@ def head(frame: Frame, look: Look) -> Iterator[Text]:
     yield Text("  ").join(parts)
     if frame.notice:
         yield Text(frame.notice, style="bold red")
-    elif look.is_paused:
+    if look.is_paused:
         yield Text("paused; p goes on", style="bold yellow")
 
 
@@ -92,3 +92,10 @@ def legend(scale: int) -> Text:
     """What a bar of marks is drawn with."""
     told = [Text.assemble((MARKS[means], STYLES[means]), f" {means}") for means in MARKS if means]
     return fitted(Text("  ").join([Text(f"positions 0 to {count_told(scale)}", style="dim"), *told]))
+
+
+def keys_line(look: Look, told: str) -> Iterator[Text]:
+    """The keys that do something now; those of every view come first."""
+    if look.has_keys:
+        pause = "goes on" if look.is_paused else "pauses"
+        yield fitted(Text(f"q leaves  p {pause}  {told}", style="dim"))

@@ -8,6 +8,7 @@ from server.terminal.client import ChatError, Refused
 from server.top.values import NoSight
 
 EVERY_SECONDS = 0.5
+GONE = "the server knows it no more; this is what it told before"
 UNKNOWN = 404  # of what the server does not know, or does not know yet
 
 Told = TypeVar("Told")
@@ -51,5 +52,4 @@ class Reading(Generic[Told]):
 
     def _note(self, error: Exception) -> None:
         is_unknown = isinstance(error, Refused) and error.status == UNKNOWN
-        if not is_unknown or self.told is None:  # what is known stays, though the server knows it no more
-            self.notice = str(error)
+        self.notice = GONE if is_unknown and self.told is not None else str(error)  # what is known stays

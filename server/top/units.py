@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from server.top.values import WRONG, Json, NoSight, count_of, text_of
+from server.top.values import WRONG, Json, NoSight, count_of, shown_of, text_of
 
 STATES = ("free", "allocated", "shared", "cached")
 ZERO = ord("0")
@@ -123,7 +123,7 @@ def read_unit(body: Json) -> Unit:
             group=count_of(body["group"]),
             positions=None if body["positions"] is None else _span(*body["positions"]),
             owners=tuple(map(text_of, body["owners"])),
-            text=None if "text" not in body else text_of(body["text"]),
+            text=None if "text" not in body else shown_of(body["text"]),
         )
     except WRONG as error:
         raise NoSight("what answers does not tell what a unit holds") from error

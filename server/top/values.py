@@ -8,6 +8,7 @@ from server.terminal.plain import plain
 
 Json = Mapping[str, Any]  # JSON by its nature
 WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what reading another JSON ends with
+_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 class NoSight(Exception):
@@ -29,3 +30,8 @@ def count_of(value: int | None) -> int | None:
 def text_of(value: object) -> str:
     """What a terminal may be given."""
     return plain(str(value))
+
+
+def shown_of(value: object) -> str:
+    """Text of a model as it is shown between quotes: what ends a line is seen as such."""
+    return text_of(str(value).translate(_ENDS))

@@ -1,5 +1,7 @@
 """View: what a person chose by keys, and what is drawn for it."""
 
+from dataclasses import replace
+
 from rich.console import RenderableType
 
 from server.top.keys import keys_in
@@ -37,7 +39,7 @@ class View:
 
     def draw(self, frame: Frame, *, width: int, height: int) -> RenderableType:
         """The frame as it is looked at."""
-        kept = self._seen[0] if self._is_paused and self._seen is not None else frame
+        kept = replace(self._seen[0], notice=frame.notice) if self._is_paused and self._seen is not None else frame
         look = Look(width, height, is_paused=self._is_paused, has_keys=True)
         self._seen = kept, look
         return self._page.draw(kept, look)

@@ -9,7 +9,7 @@ from tests.server.top.courses import NAME, body, course, event, step
 
 
 def test_a_sequence_s_steps_are_read_into_values() -> None:
-    text = {"tokens": [5], "text": "a\x1b[2Jb"}
+    text = {"tokens": [5], "text": "a\x1b[2Jb\n"}
 
     told = course(
         steps=[step(21, drafted=3, kept=1, source="lookup", chosen=text, drafts=text)],
@@ -17,7 +17,7 @@ def test_a_sequence_s_steps_are_read_into_values() -> None:
         ended="error",
     )
 
-    assert told.steps == (Step(21, 2.1, 20, 21, 21, 21, 22, 22, 1, 3, 1, "lookup", "a[2Jb", "a[2Jb"),)
+    assert told.steps == (Step(21, 2.1, 20, 21, 21, 21, 22, 22, 1, 3, 1, "lookup", "a[2Jb\\n", "a[2Jb\\n"),)
     assert told.happenings == (
         Happening(1, 0.5, "preempted", reason="room", lost=33, freed=2),
         Happening(2, 9.0, "ended", error="x"),

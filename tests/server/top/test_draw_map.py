@@ -4,13 +4,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from server.top.draw_map import Cursor, draw_map, grid_of
+from server.top.draw_map import Cursor, draw_map, foremost, grid_of, letters_of
 from server.top.parts import Look
 from server.top.story import Frame, Story
 from server.top.units import Unit
 from tests.server.top.sights import body, sequence, sight
 
 GROUPS = [{"layout": "full attention", "width": 1}, {"layout": "window of 512", "width": 1}]
+
+
+LETTERS = {"a/0": "a", "b/0": "b"}
 
 
 def frame(states: str, *sequences: dict[str, Any], groups: list[dict[str, Any]] = GROUPS[:1]) -> Frame:
@@ -32,16 +35,16 @@ def drawn(shown: Frame, cursor: Cursor, look: Look) -> list[str]:
 
 
 def test_every_unit_has_its_place_and_its_owner() -> None:
-    shown = frame("0112233111", holding("young/0", 1, 3, arrived=9.0), holding("old/0", 2, 3, 4))
+    shown = frame("0112233111", holding("b/0", 1, 3), holding("a/0", 2, 3, 4))
 
-    lines = drawn(shown, Cursor(0), Look(80, 24, has_keys=True))
+    lines = drawn(shown, Cursor(0, letters=LETTERS), Look(80, 24, has_keys=True))
 
     assert lines[1:] == [
         "map      a letter allocated  ▓ shared  ▒ cached  · free  each a block's place",
         "       0 ·ba▓▓▒▒███",
-        "whose    a old/0  b young/0",
+        "whose    a a/0  b b/0",
         "unit     0",
-        "q leaves  esc back  p pauses  arrows home end move",
+        "q leaves  p pauses  esc back  arrows home end move",
     ]
 
 
@@ -55,8 +58,8 @@ def test_rows_are_as_long_as_the_terminal_lets_them_be() -> None:
 def test_a_place_stands_for_several_where_there_is_no_room_and_shows_what_is_held_most() -> None:
     shown = frame("00031312" + "0" * 24, holding("a/0", 4))
 
-    lines = drawn(shown, Cursor(3), Look(17, 12))
-    wide = drawn(shown, Cursor(3), Look(100, 12))
+    lines = drawn(shown, Cursor(3, letters=LETTERS), Look(17, 12))
+    wide = drawn(shown, Cursor(3, letters=LETTERS), Look(100, 12))
 
     assert lines[2:4] == ["       0 ·▒a▓····", "      16 ········"]
     assert lines[-1] == "unit     3  of 2…"
@@ -93,7 +96,8 @@ def test_text_and_what_is_wrong_are_told() -> None:
 def test_more_owners_than_two_lines_have_are_not_named() -> None:
     many = [holding(f"request-{number:02}-0123456789/0", number) for number in range(60)]
 
-    lines = drawn(frame("1" * 60, *many), Cursor(0), Look(80, 24))
+    shown = frame("1" * 60, *many)
+    lines = drawn(shown, Cursor(0, letters=letters_of(shown.sight.sequences, {})), Look(80, 24))
 
     assert lines[2] == "       0 abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ████████"
     assert lines[3] == "whose    a request-00-012345…/0  b request-01-012345…/0  c request-02-012345…/0"
@@ -139,3 +143,23 @@ def test_the_cursor_goes_to_the_first_unit_of_another_place_and_survives_a_small
     assert grid.per == 14
     assert (grid.moved(20, "right"), grid.moved(20, "left"), grid.moved(20, "x")) == (28, 0, 20)
     assert grid_of(10, Look(29, 24)).cell(20) == 9
+
+
+def test_who_has_a_letter_keeps_it_and_one_that_is_free_again_is_given_to_the_next() -> None:
+    waits = sequence("waits/0", tables=[])
+    first = frame("0", holding("young/0", 1, arrived=9.0), holding("old/0", 2, arrived=1.0), waits)
+    later = frame("0", holding("young/0", 1, arrived=9.0), holding("new/0", 2, arrived=10.0), waits)
+
+    letters = letters_of(first.sight.sequences, {})
+
+    assert letters == {"old/0": "a", "young/0": "b"}
+    assert letters_of(later.sight.sequences, letters) == {"young/0": "b", "new/0": "a"}
+
+
+def test_of_several_units_the_first_that_is_drawn_is_looked_at() -> None:
+    assert [foremost(frame("0033120"), range(start, stop)) for start, stop in ((0, 2), (0, 4), (1, 5), (2, 7))] == [
+        0,
+        2,
+        4,
+        5,
+    ]

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from server.top import keys as module
 from server.top.keys import Keys, keys_in
 
 PATIENCE_SECONDS = 60.0
@@ -53,6 +54,42 @@ def test_a_terminal_that_is_gone_is_told() -> None:
     os.close(reads)
 
 
+def test_a_key_that_comes_in_pieces_is_one_key(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ESCAPE_SECONDS", PATIENCE_SECONDS)
+    person, program = terminal
+    keys = Keys(program)
+
+    with keys.pressed():
+        os.write(person, b"\x1b")
+        later = threading.Timer(0.05, lambda: [os.write(person, piece) for piece in (b"[", b"1;5", b"A")])
+        later.start()
+        pressed = keys.wait(PATIENCE_SECONDS)
+        later.join()
+
+    assert list(keys_in(pressed)) == ["up"]
+
+
+def test_many_keys_at_once_are_all_of_them(terminal: tuple[int, int]) -> None:
+    person, program = terminal
+    keys, names = Keys(program), list[str]()
+
+    with keys.pressed():
+        os.write(person, b"\x1b[C" * 500)
+        while len(names) < 500:
+            names += keys_in(keys.wait(PATIENCE_SECONDS))
+
+    assert names == ["right"] * 500
+
+
+def test_escape_alone_is_a_key(terminal: tuple[int, int]) -> None:
+    person, program = terminal
+    keys = Keys(program)
+
+    with keys.pressed():
+        os.write(person, b"\x1b")
+        assert list(keys_in(keys.wait(PATIENCE_SECONDS))) == ["escape"]
+
+
 @pytest.mark.parametrize(
     ("pressed", "names"),
     [
@@ -66,6 +103,7 @@ def test_a_terminal_that_is_gone_is_told() -> None:
         ("\x1b[Z\x1b[2~\x1b[15~x", ["x"]),
         ("\r\n \x7f\b", ["enter", "enter", "space", "backspace", "backspace"]),
         ("\x1b\x1b[A", ["escape", "up"]),
+        ("x\x1b[1;5", ["x"]),
         ("\ufffd", ["\ufffd"]),
     ],
 )

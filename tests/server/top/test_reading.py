@@ -70,7 +70,7 @@ def test_what_is_known_stays_though_nothing_newer_comes() -> None:
     lost, unknown = Asked(3, NoServer("gone")).reading(), Asked(3, Refused("gone", status=404)).reading()
 
     assert (lost.told, lost.notice) == (3, "gone")
-    assert (unknown.told, unknown.notice) == (3, "")
+    assert (unknown.told, unknown.notice) == (3, "the server knows it no more; this is what it told before")
 
 
 def test_a_reading_that_is_closed_asks_no_more() -> None:

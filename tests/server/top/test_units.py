@@ -88,7 +88,7 @@ UNIT: dict[str, Any] = {
 
 def test_what_a_unit_holds_is_read_into_values() -> None:
     assert read_unit(UNIT) == Unit(3, "shared", 0, (16, 32), ("a", "b"), None)
-    assert read_unit(UNIT | {"text": "x\ty"}).text == "xy"
+    assert read_unit(UNIT | {"text": "x\ty\x1b"}).text == "x\\ty"
     assert read_unit(UNIT | {"state": "free", "group": None, "positions": None, "owners": []}).positions is None
 
 

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -20,7 +21,7 @@ from tests.server.top.sights import sequence, sight
 UP, DOWN, RIGHT = "\x1b[A", "\x1b[B", "\x1b[C"
 PAGE_UP, PAGE_DOWN, HOME, END = "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F"
 ESCAPE, BACKSPACE, ENTER = "\x1b", "\x7f", "\r"
-NUM_STEPS, HEIGHT = 40, 30
+NUM_STEPS, HEIGHT = 40, 31
 STEPS = [step(number) for number in range(1, NUM_STEPS + 1)]
 
 Told = TypeVar("Told")
@@ -161,7 +162,7 @@ def test_a_chosen_request_is_opened_and_left_again(view: View, answers: Answers)
 
     assert opened[1] == "request  b/0"
     assert opened[4].startswith("course   40 steps; prompt 20 tokens, 16 found in the cache;")
-    assert opened[-1].startswith("q leaves  esc back")
+    assert opened[-1].startswith("q leaves  p pauses  esc back")
     assert answers.asked == ["b/0"]
     assert "> b/0" in left
     assert answers.readings[0]._ends.is_set()
@@ -251,3 +252,54 @@ def test_the_map_has_a_cursor_that_asks_what_a_unit_holds(view: View, answers: A
     assert all(reading._ends.is_set() for reading in answers.readings)
     assert "> " not in left
     assert "a/0     running" in left
+
+
+def test_a_paused_map_stays_as_it_was_and_the_cursor_still_moves(view: View, answers: Answers) -> None:
+    shown = frame(1, "a/0")
+    view.draw(shown, width=100, height=HEIGHT)
+    lines(view, shown, "m p")
+
+    answers.readings[0].told = Unit(0, "free", None, None, (), None)
+    paused = text(view, shown)
+    moved = text(view, shown, RIGHT)
+
+    assert "unit     0  shared" in paused
+    assert "unit     1  shared" in moved
+
+
+def test_a_cursor_on_what_another_server_does_not_have_goes_to_its_last(view: View, answers: Answers) -> None:
+    shown = frame(1, "a/0")
+    view.draw(shown, width=100, height=HEIGHT)
+    lines(view, shown, f"m {END}")
+    smaller = replace(shown, info=replace(shown.info, num_units=2))
+
+    assert "unit     1  shared" in text(view, smaller)
+    assert answers.asked == [0, 3, 1]
+
+
+def test_what_is_wrong_with_the_server_is_told_in_a_paused_view_too(view: View) -> None:
+    view.draw(frame(1), width=100, height=HEIGHT)
+    view.press("p")
+
+    paused = lines(view, replace(frame(2), notice="the server is ending"))
+
+    assert "state-1" in paused[0]
+    assert paused[1:3] == ["the server is ending", "paused; p goes on"]
+
+
+@pytest.mark.parametrize("keys", ["", "j enter", "m"])
+def test_a_low_terminal_has_all_lines_of_a_page(view: View, keys: str) -> None:
+    many = frame(1, *(f"r{number}/0" for number in range(50)))
+    view.draw(many, width=100, height=12)
+
+    drawn = lines(view, many, keys, height=12)
+
+    assert len(drawn) <= 12
+    assert drawn[-1].startswith("q leaves  p pauses")
+
+
+def test_a_larger_window_shows_as_many_steps_as_it_has_room_for(view: View) -> None:
+    view.draw(frame(1, "a/0"), width=100, height=12)
+    lines(view, frame(1, "a/0"), f"j enter {HOME}", height=12)
+
+    assert numbers(lines(view, frame(1, "a/0"), height=HEIGHT)) == list(range(1, 21))
