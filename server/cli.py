@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from server.signals import SIGNALLED
 
-INTERRUPTED = 130  # 128 and SIGINT's number, as shells say it
+INTERRUPTED = SIGNALLED + signal.SIGINT
 UNREAD = 1
 FIRST = 1  # of a container's processes
 

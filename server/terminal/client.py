@@ -59,11 +59,11 @@ class Client:
 
     def models(self) -> list[str]:
         """The names that are served, the model's own first."""
-        with self._answer("GET", "/v1/models") as answer:
-            try:
-                first, *others = [plain(str(model["id"])) for model in json.load(answer)["data"]]
-            except (ValueError, KeyError, TypeError, RecursionError, OSError, HTTPException):
-                raise NoServer(f"what answers at {self.url} does not speak this API") from None
+        told = self._told("/v1/models")
+        try:
+            first, *others = [plain(str(model["id"])) for model in told["data"]]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self._foreign() from None
         return [first, *others]
 
     @contextmanager
@@ -81,21 +81,25 @@ class Client:
 
     def steps(self, request: str, *, after: int) -> Json:
         """What each step above number `after` did to a request's sequences, as far as that was noted."""
-        return self._told(f"/ledger/{quote(request, safe='')}/steps?after={after}")
+        return self._told(f"/ledger/{quote(request, safe='')}/steps?after={after}", silence=CONNECT_SECONDS)
 
     def unit(self, unit: int) -> Json:
         """What one unit of the pool holds."""
-        return self._told(f"/ledger/units/{unit}")
+        return self._told(f"/ledger/units/{unit}", silence=CONNECT_SECONDS)
 
-    def _told(self, path: str) -> Json:
-        with self._answer("GET", path, silence=CONNECT_SECONDS) as answer:
+    def _told(self, path: str, *, silence: float | None = None) -> Json:
+        """An object that is there at a path."""
+        with self._answer("GET", path, silence=silence) as answer:
             try:
                 told = json.load(answer)
             except (ValueError, RecursionError, OSError, HTTPException):
                 told = None
         if not isinstance(told, dict):
-            raise NoServer(f"what answers at {self.url} does not speak this API")
+            raise self._foreign()
         return told
+
+    def _foreign(self) -> NoServer:
+        return NoServer(f"what answers at {self.url} does not speak this API")
 
     @contextmanager
     def _answer(

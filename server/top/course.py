@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from server.top.values import WRONG, Json, NoSight, count_of, number_of, shown_of, text_of
+from server.top.values import WRONG, Json, NoSight, count_of, counts_of, number_of, shown_of, text_of
 
 MAX_STEPS = 20_000  # as many as a server keeps of all requests
 
@@ -110,13 +110,12 @@ def _read(body: Json) -> Course:
 
 def _step(body: Json) -> Step:
     start, stop = body["chunk"]
-    names = ("planned", "computed", "accepted", "published", "tokens", "drafted", "kept")
     return Step(
         number=int(body["step"]),
         time=number_of(body["time"]),
         start=int(start),
         stop=int(stop),
-        **{name: int(body[name]) for name in names},
+        **counts_of(body, "planned", "computed", "accepted", "published", "tokens", "drafted", "kept"),
         source=text_of(body["source"]),
         chosen=_text(body.get("chosen")),
         drafts=_text(body.get("drafts")),

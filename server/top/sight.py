@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from server.top.units import Codes, Table, read_codes, read_tables
-from server.top.values import WRONG, Json, NoSight, count_of, number_of, text_of
+from server.top.values import WRONG, Json, NoSight, count_of, counts_of, number_of, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,8 @@ def _read(body: Json) -> Sight:
         disconnects=int(body["disconnects"]),
         refusals=_counts(body["refusals"]),
         drafts={
-            text_of(name): Drafts(**_only(each, "drafts", "tokens", "kept")) for name, each in body["drafts"].items()
+            text_of(name): Drafts(**counts_of(each, "drafts", "tokens", "kept"))
+            for name, each in body["drafts"].items()
         },
         prefix_queries=int(body["prefix"]["queries"]),
         prefix_hits=int(body["prefix"]["hits"]),
@@ -198,12 +199,10 @@ def _counts(body: Json) -> dict[str, int]:
     return {text_of(name): int(count) for name, count in body.items()}
 
 
-def _only(body: Json, *names: str) -> dict[str, int]:
-    return {name: int(body[name]) for name in names}
-
-
 def _sequence(body: Json) -> Sequence:
-    marks = _only(body, "planned", "computed", "accepted", "published", "prompt_tokens", "output_tokens", "max_length")
+    marks = counts_of(
+        body, "planned", "computed", "accepted", "published", "prompt_tokens", "output_tokens", "max_length"
+    )
     return Sequence(
         id=text_of(body["id"]),
         request=text_of(body["request_id"]),
@@ -216,5 +215,5 @@ def _sequence(body: Json) -> Sequence:
 
 
 def _rejection(body: Json) -> Rejection:
-    numbers = _only(body, "step", "position", "drafted", "kept")
+    numbers = counts_of(body, "step", "position", "drafted", "kept")
     return Rejection(sequence=text_of(body["sequence"]), source=text_of(body["source"]), **numbers)

@@ -27,6 +27,11 @@ def count_of(value: int | None) -> int | None:
     return None if value is None else int(value)
 
 
+def counts_of(body: Json, *names: str) -> dict[str, int]:
+    """Counts by their names."""
+    return {name: int(body[name]) for name in names}
+
+
 def text_of(value: object) -> str:
     """What a terminal may be given."""
     return plain(str(value))

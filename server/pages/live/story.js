@@ -39,9 +39,11 @@ export function originsOf(story, promptTokens) {
  */
 export function eventOf(step, before, promptTokens) {
   const said = [];
-  if (!before && promptTokens !== null && step.chunk[0] > 0) said.push(`starts behind ${step.chunk[0]} positions of the cache`);
+  if (!before && promptTokens !== null && step.chunk[0] > 0)
+    said.push(`starts behind ${step.chunk[0]} positions of the cache`);
   if (before && step.chunk[0] < before.computed) said.push("had lost its cache, computes again");
-  if (promptTokens !== null && step.chunk[0] < promptTokens) said.push(step.chunk[1] < promptTokens ? "part of the prompt" : "the prompt’s end");
+  if (promptTokens !== null && step.chunk[0] < promptTokens)
+    said.push(step.chunk[1] < promptTokens ? "part of the prompt" : "the prompt’s end");
   const fell = step.drafted - step.kept;
   if (fell > 0) said.push(`${fell} ${fell === 1 ? "guess" : "guesses"} fell`);
   return said.join(", ");
@@ -68,7 +70,9 @@ export function lineOf({ steps, events }) {
  * @param {Happening} happening
  */
 export function happeningOf({ event, reason = "", error, cached_tokens, lost = 0, freed = 0 }) {
-  const found = cached_tokens ? `${counted(cached_tokens, "position")} found in the cache` : "nothing found in the cache";
+  const found = cached_tokens
+    ? `${counted(cached_tokens, "position")} found in the cache`
+    : "nothing found in the cache";
   switch (event) {
     case "queued":
       return "came into the queue";

@@ -1,4 +1,3 @@
-import io
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +7,7 @@ from rich.console import Console
 from server.top.draw import draw
 from server.top.parts import Look, Order
 from server.top.story import Frame, Story
+from tests.server.top.rendered import rendered
 from tests.server.top.sights import STAGES, body, rejection, sequence, sight
 
 
@@ -19,9 +19,7 @@ def frame(*, first: dict[str, Any] | None = None, **fields: Any) -> Frame:
 
 
 def drawn(shown: Frame, look: Look) -> list[str]:
-    console = Console(width=look.width, record=True, file=io.StringIO())
-    console.print(draw(shown, look))
-    return [line.rstrip() for line in console.export_text().splitlines()]
+    return rendered(draw(shown, look), look.width)
 
 
 BUSY: dict[str, Any] = {

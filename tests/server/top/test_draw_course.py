@@ -1,13 +1,11 @@
-import io
-
 import pytest
-from rich.console import Console
 
 from server.top.course import Course
 from server.top.draw_course import Shown, draw_course
 from server.top.parts import Look
 from server.top.story import Frame, Story
 from tests.server.top.courses import NAME, course, event, step
+from tests.server.top.rendered import rendered
 from tests.server.top.sights import sequence, sight
 
 
@@ -18,9 +16,7 @@ def frame(*ids: str) -> Frame:
 
 
 def drawn(shown: Shown, look: Look, *ids: str) -> list[str]:
-    console = Console(width=look.width, record=True, file=io.StringIO())
-    console.print(draw_course(frame(*ids), shown, look))
-    return [line.rstrip() for line in console.export_text().splitlines()]
+    return rendered(draw_course(frame(*ids), shown, look), look.width)
 
 
 TALE = course(

@@ -1,13 +1,12 @@
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from server.top.draw_map import Cursor, draw_map, foremost, grid_of, letters_of
 from server.top.parts import Look
 from server.top.story import Frame, Story
 from server.top.units import Unit
+from tests.server.top.rendered import rendered
 from tests.server.top.sights import body, sequence, sight
 
 GROUPS = [{"layout": "full attention", "width": 1}, {"layout": "window of 512", "width": 1}]
@@ -29,9 +28,7 @@ def holding(id: str, *units: int, arrived: float = 0.0) -> dict[str, Any]:
 
 
 def drawn(shown: Frame, cursor: Cursor, look: Look) -> list[str]:
-    console = Console(width=look.width, record=True, file=io.StringIO())
-    console.print(draw_map(shown, cursor, look))
-    return [line.rstrip() for line in console.export_text().splitlines()]
+    return rendered(draw_map(shown, cursor, look), look.width)
 
 
 def test_every_unit_has_its_place_and_its_owner() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pytest
-from rich.console import Console
 
 from server.top.course import Course
 from server.top.pages import Asks
@@ -16,6 +15,7 @@ from server.top.values import NoSight
 from server.top.view import View
 from tests.server.terminal.scripted import PATIENCE_SECONDS
 from tests.server.top.courses import course, event, step
+from tests.server.top.rendered import rendered
 from tests.server.top.sights import sequence, sight
 
 UP, DOWN, RIGHT = "\x1b[A", "\x1b[B", "\x1b[C"
@@ -65,13 +65,10 @@ def frame(steps: int, *ids: str) -> Frame:
 
 def lines(view: View, shown: Frame, keys: str = "", *, height: int = HEIGHT) -> list[str]:
     """What is drawn behind these keys, of which each but the first is pressed on what the one before has changed."""
-    console = Console(width=100)
     for key in keys.split():
         assert view.press({"enter": ENTER, "escape": ESCAPE}.get(key, key))
         view.draw(shown, width=100, height=height)
-    with console.capture() as captured:
-        console.print(view.draw(shown, width=100, height=height))
-    return [line.rstrip() for line in captured.get().splitlines()]
+    return rendered(view.draw(shown, width=100, height=height), 100)
 
 
 def text(view: View, shown: Frame, keys: str = "") -> str:
